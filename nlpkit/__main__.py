@@ -1,0 +1,6 @@
+"""``python -m nlpkit``."""
+
+from nlpkit.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""The one exception that means "the user can fix this".
+
+Engines raise it, the command line prints it as a single line and exits with 1.
+Anything else that escapes is a bug and shows its traceback.
+"""
+
+from __future__ import annotations
+
+
+class NlpkitError(Exception):
+    """What went wrong, where, and the next thing to try.
+
+    >>> str(NlpkitError("no such file: corpus.txt", hint="check the path"))
+    'no such file: corpus.txt (try: check the path)'
+    """
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} (try: {self.hint})" if self.hint else self.message

@@ -1,0 +1,301 @@
+"""Text in and out: the one place that knows what ``-``, ``.gz``, UTF-8 and an atomic file mean.
+
+Reading goes by *blocks*: about a megabyte of UTF-8 bytes that ends at a line end. A block is cheap
+to hand to another process, and reading by blocks keeps memory constant however long the input is.
+A line ends at ``\\n`` or ``\\r\\n`` and nowhere else: U+2028, NEL and form feed are part of a line.
+
+Writing a file goes to a temporary neighbour that is renamed when all is well, so a reader never
+sees half a file and a failed run leaves the old one untouched.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import contextlib
+import gzip
+import lzma
+import os
+import stat
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO, Any, BinaryIO, NoReturn, cast
+
+from nlpkit.errors import NlpkitError
+
+BLOCK_SIZE = 1 << 20
+STDIN = "-"
+ERROR_POLICIES = ("strict", "replace", "ignore")
+_BOM = codecs.BOM_UTF8
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines of one source as UTF-8 bytes; only a source's last block may lack a final newline."""
+
+    data: bytes
+    source: str
+    first_line: int  # counted from 1
+
+    def text(self, errors: str = "strict") -> str:
+        """Decode, or say which file, line and byte is not UTF-8."""
+        try:
+            return self.data.decode("utf-8", errors)
+        except UnicodeDecodeError as error:
+            line = self.first_line + self.data.count(b"\n", 0, error.start)
+            column = error.start - self.data.rfind(b"\n", 0, error.start)
+            _refuse_bytes(self.source, line, column, self.data[error.start], "UTF-8")
+
+    def lines(self, errors: str = "strict") -> list[str]:
+        """The block's lines without their ends.
+
+        >>> Block(b"one\\r\\ntwo\\x0cstill two\\n", "-", 1).lines()
+        ['one', 'two\\x0cstill two']
+        """
+        return split_lines(self.text(errors))
+
+
+def _refuse_bytes(source: str, line: int, column: int, byte: int, encoding: str) -> NoReturn:
+    raise NlpkitError(
+        f"{source}: line {line}, byte {column}: 0x{byte:02x} is not valid {encoding}",
+        hint="--encoding latin-1 if the text is in another encoding, "
+        "or --errors replace to put U+FFFD there",
+    )
+
+
+def split_lines(text: str) -> list[str]:
+    r"""Lines without ends, at ``\n`` and ``\r\n`` only; a missing final newline makes no difference."""
+    if not text:
+        return []
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def source_name(path: str) -> str:
+    """How a source is called in messages."""
+    return "standard input" if path == STDIN else path
+
+
+def open_binary(path: str) -> BinaryIO:
+    """Open a path (or ``-``) for reading bytes, decompressing by the name's ending."""
+    if path == STDIN:
+        if sys.stdin is None:
+            raise NlpkitError("standard input is closed", hint="pipe text in or name a file")
+        return sys.stdin.buffer
+    if os.path.isdir(path):
+        raise NlpkitError(f"{path} is a directory", hint=f"{path}/*.txt for the files in it")
+    try:
+        if path.endswith(".gz"):
+            return cast(BinaryIO, gzip.open(path, "rb"))
+        if path.endswith(".bz2"):
+            return cast(BinaryIO, bz2.open(path, "rb"))
+        if path.endswith(".xz"):
+            return cast(BinaryIO, lzma.open(path, "rb"))
+        if path.endswith(".zst"):
+            import zstandard
+
+            return cast(BinaryIO, zstandard.open(path, "rb"))
+        return open(path, "rb")
+    except FileNotFoundError:
+        raise NlpkitError(
+            f"no such file: {path}", hint="check the path, or - for standard input"
+        ) from None
+    except OSError as error:
+        raise NlpkitError(f"cannot read {path}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def _reading(path: str) -> Iterator[BinaryIO]:
+    """An open source whose read errors (a broken archive, an I/O error) name the file."""
+    stream = open_binary(path)
+    broken: tuple[type[Exception], ...] = (EOFError, zlib.error, lzma.LZMAError, OSError)
+    if path.endswith(".zst"):
+        import zstandard
+
+        broken = (*broken, zstandard.ZstdError)
+    try:
+        yield stream
+    except broken as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        what = "decompress" if path.endswith((".gz", ".bz2", ".xz", ".zst")) else "read"
+        raise NlpkitError(f"cannot {what} {source_name(path)}: {error}") from None
+    finally:
+        if path != STDIN:
+            stream.close()
+
+
+def _raw_chunks(path: str, encoding: str, errors: str, size: int) -> Iterator[bytes]:
+    """Chunks of UTF-8 as they arrive; other encodings are turned into UTF-8 on the way."""
+    with _reading(path) as stream:
+        # read1 gives what is there: a pipe that trickles is answered line by line
+        read = getattr(stream, "read1", stream.read)
+        if codecs.lookup(encoding).name == "utf-8":
+            chunk = read(size)
+            while 0 < len(chunk) < len(_BOM) and _BOM.startswith(chunk) and (more := read(1)):
+                chunk += more
+            chunk = chunk[len(_BOM) :] if chunk.startswith(_BOM) else chunk
+            while chunk:
+                yield chunk
+                chunk = read(size)
+            return
+        decoder = codecs.getincrementaldecoder(encoding)(errors)
+        done = lines = 0
+        while True:
+            chunk = read(size)
+            try:
+                text = decoder.decode(chunk, final=not chunk)
+            except UnicodeDecodeError as error:
+                position = f"byte {done + error.start + 1} of the file"
+                raise NlpkitError(
+                    f"{source_name(path)}: line {lines + 1}, {position}: not valid {encoding}",
+                    hint="--errors replace to put U+FFFD there",
+                ) from None
+            done += len(chunk)
+            lines += text.count("\n")
+            if text:
+                yield text.encode("utf-8", "replace")
+            if not chunk:
+                return
+
+
+def read_blocks(
+    paths: Iterable[str],
+    *,
+    encoding: str = "utf-8",
+    errors: str = "strict",
+    block_size: int = BLOCK_SIZE,
+) -> Iterator[Block]:
+    """All sources one after the other as blocks of whole lines.
+
+    A block holds what a read gave, up to its last line end, so memory is a block or the longest
+    line, whichever is larger. Bytes are not checked here but where they are decoded
+    (``Block.text``), which may be another process.
+    """
+    check_encoding(encoding)
+    for path in paths:
+        source = source_name(path)
+        line = 1
+        rest: list[bytes] = []  # pieces of a line that has no end yet
+        for chunk in _raw_chunks(path, encoding, errors, block_size):
+            cut = chunk.rfind(b"\n") + 1
+            if not cut:
+                rest.append(chunk)
+                continue
+            data = b"".join([*rest, chunk[:cut]])
+            rest = [chunk[cut:]] if cut < len(chunk) else []
+            yield Block(data, source, line)
+            line += data.count(b"\n")
+        if rest:
+            yield Block(b"".join(rest), source, line)
+
+
+def check_encoding(encoding: str) -> None:
+    """Refuse an encoding that Python does not know."""
+    try:
+        known = codecs.lookup(encoding)._is_text_encoding
+    except (LookupError, ValueError):
+        known = False
+    if not known:
+        raise NlpkitError(f"unknown encoding: {encoding}", hint="utf-8, latin-1, cp1252 or utf-16")
+
+
+def read_lines(
+    paths: Iterable[str] | str, *, encoding: str = "utf-8", errors: str = "strict"
+) -> Iterator[str]:
+    """The lines of files (or ``-``) without their ends, streaming.
+
+    >>> list(read_lines(["poem.txt.gz"]))  # doctest: +SKIP
+    ['Tyger Tyger, burning bright,', 'In the forests of the night;']
+    """
+    paths = [paths] if isinstance(paths, str) else paths
+    for block in read_blocks(paths, encoding=encoding, errors=errors):
+        yield from block.lines(errors)
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def check_writable(path: str) -> None:
+    """Fail now, not after an hour of work, when a file cannot be written there."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path):
+        raise NlpkitError(f"{path} is a directory", hint="name a file in it")
+    if not os.path.isdir(folder):
+        raise NlpkitError(f"no such folder: {folder}", hint=f"mkdir -p {folder}")
+    target = path if os.path.exists(path) else folder
+    if not os.access(target, os.W_OK):
+        raise NlpkitError(f"cannot write {path}: permission denied")
+
+
+@contextlib.contextmanager
+def atomic_writer(path: str) -> Iterator[IO[bytes]]:
+    """A binary file that appears under its name only when the block ends without an error.
+
+    >>> with atomic_writer("counts.tsv") as out:  # doctest: +SKIP
+    ...     out.write(b"the\\t120\\n")
+    """
+    check_writable(path)
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+        # a device or a pipe cannot be renamed over
+        with _naming(path), open(path, "wb") as device:
+            yield device
+        return
+    mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o666 & ~_umask()
+    with _naming(path):
+        handle, temporary = tempfile.mkstemp(
+            dir=os.path.dirname(path), prefix=f".{os.path.basename(path)[:100]}.", suffix=".tmp"
+        )
+        try:
+            with os.fdopen(handle, "wb") as out:
+                yield out
+                out.flush()
+                os.fsync(out.fileno())
+            os.chmod(temporary, mode)
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+
+@contextlib.contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Turn an error of the file system (no space, read-only) into one that names the file."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) or error.errno is None:
+            raise
+        raise NlpkitError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a small text file atomically."""
+    with atomic_writer(path) as out:
+        out.write(text.encode("utf-8"))
+
+
+def write_array(path: str, **arrays: Any) -> None:
+    """Write ``.npy`` (the first array) or ``.npz`` (all, by name) atomically and without pickle."""
+    import numpy
+
+    with atomic_writer(path) as out:
+        if path.endswith(".npz"):
+            numpy.savez_compressed(out, allow_pickle=False, **arrays)
+        else:
+            numpy.save(out, next(iter(arrays.values())), allow_pickle=False)
