@@ -1,0 +1,1 @@
+"""The command line: a thin layer that reads flags, calls an engine and draws what it says."""

@@ -1,0 +1,130 @@
+"""What every command is made of: its help page, and the one place that maps errors to exit codes.
+
+    0    all went well (also when the reader of our pipe went away early)
+    1    something the user can fix: one line on stderr says what, where and what to try
+    2    wrong usage
+    130  Ctrl-C
+"""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from nlpkit.errors import NlpkitError
+
+EXAMPLES = "Examples:"
+
+
+class NoInput(Exception):
+    """Standard input was expected and is a terminal: show the help instead of hanging."""
+
+
+class UsageError(NlpkitError):
+    """Options that do not go together: exit code 2, as for any wrong usage."""
+
+
+def fail(message: str, code: int = 1) -> None:
+    """One line on stderr, then the exit code."""
+    if sys.stderr is not None:
+        line = " ".join(message.split("\n"))
+        sys.stderr.write(f"error: {line}\n")
+    raise typer.Exit(code)
+
+
+def _drop_stdout() -> None:
+    """Point stdout at nothing, so that the interpreter's last flush cannot fail again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, sys.stdout.fileno())
+    except (OSError, ValueError, AttributeError):
+        sys.stdout = None  # type: ignore[assignment]
+    finally:
+        os.close(nowhere)
+
+
+def hide_environment(command: Any) -> None:
+    """Every option has an environment variable; naming each would drown the help page."""
+    for parameter in command.params:
+        parameter.show_envvar = False
+
+
+class Command(TyperCommand):
+    """A command whose help is its docstring as written, with the examples at the end."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        hide_environment(self)
+        super().format_options(ctx, formatter)
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        text, _, _ = self._parts()
+        formatter.write_paragraph()
+        for line in text.splitlines():
+            formatter.write(f"  {line}".rstrip() + "\n")
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        _, heading, examples = self._parts()
+        if heading:
+            formatter.write_paragraph()
+            formatter.write(heading + "\n" + examples.rstrip() + "\n")
+
+    def _parts(self) -> tuple[str, str, str]:
+        text, heading, examples = inspect.cleandoc(self.help or "").partition(EXAMPLES)
+        return text.rstrip(), heading, examples.lstrip("\n")
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return result
+        except NoInput:
+            typer.echo(ctx.get_help(), err=True)
+            raise typer.Exit(2) from None
+        except UsageError as error:
+            fail(str(error), 2)
+        except NlpkitError as error:
+            fail(str(error))
+        except BrokenPipeError:
+            _drop_stdout()
+            raise typer.Exit(0) from None
+        except KeyboardInterrupt:
+            _drop_stdout()
+            fail("interrupted", 130)
+        except MemoryError:
+            fail("out of memory (try: smaller inputs, batches or models)")
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EBADF):
+                where = error.filename or "standard output"
+                _drop_stdout()
+                fail(f"cannot write {where}: {error.strerror}")
+            raise
+
+
+class Group(TyperGroup):
+    """A group of commands, such as ``nlpkit vocab``."""
+
+
+def new_app(help: str | None = None) -> typer.Typer:
+    """An app for one module of commands; with ``help`` it is a group, without a single command."""
+    app = typer.Typer(
+        help=help, cls=Group, add_completion=False, rich_markup_mode=None, no_args_is_help=True
+    )
+    if help is not None:
+        app.callback()(_group_callback(help))
+    return app
+
+
+def _group_callback(text: str) -> Callable[[], None]:
+    def group() -> None:
+        pass
+
+    group.__doc__ = text
+    return group

@@ -1,0 +1,123 @@
+"""``nlpkit``: the table of commands. A command's module is imported when the command is run.
+
+The table repeats each command's first help line, so that ``nlpkit --help`` imports nothing;
+a test keeps the two equal.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+
+import nlpkit
+from nlpkit.cli.frame import hide_environment
+
+
+class Entry(NamedTuple):
+    """Where a command lives and what ``nlpkit --help`` says of it."""
+
+    module: str
+    help: str
+
+
+SECTIONS: dict[str, dict[str, Entry]] = {
+    "Text": {
+        "tokenize": Entry("tokenize", "Split text into tokens, a line of tokens for a line of text."),
+        "detokenize": Entry("detokenize", "Join word tokens back into readable text."),
+        "sentences": Entry("sentences", "Split running text into sentences, one a line."),
+        "bpe": Entry("bpe", "Byte-level subwords: train, encode, decode."),
+    },
+    "Numbers": {
+        "vocab": Entry("vocab", "Vocabularies: build, merge, stats."),
+        "encode": Entry("encode", "Turn tokens into the ids of a vocabulary."),
+        "decode": Entry("decode", "Turn ids back into tokens."),
+        "pad": Entry("pad", "Pad or cut rows of ids to one length."),
+        "vectorize": Entry("vectorize", "Turn lines of tokens into one-hot, hashed or counted rows."),
+    },
+    "Models": {
+        "info": Entry("info", "Show what a model is: kind, size, settings, training curve."),
+    },
+    "Start here": {
+        "demo": Entry("demo", "Run the main commands on the sample corpora and show each step."),
+    },
+}
+COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
+ALIASES = {"w2v": "word2vec"}
+
+
+class LazyGroup(TyperGroup):
+    """The root: knows all names, imports a module only to run or describe its command."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        entry = COMMANDS.get(ALIASES.get(cmd_name, cmd_name))
+        if entry is None:
+            return None
+        module = importlib.import_module(f"nlpkit.cli.{entry.module}")
+        command = typer.main.get_command(module.app)
+        command.name = cmd_name
+        return command
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        hide_environment(self)
+        super().format_options(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for title, entries in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, entry.help) for name, entry in entries.items()])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        # the names are what "did you mean" chooses from
+        self.commands = dict.fromkeys([*COMMANDS, *ALIASES])  # type: ignore[assignment]
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "auto_envvar_prefix": "NLPKIT",
+        "max_content_width": 100,
+    },
+    epilog="Try 'nlpkit demo' first, 'nlpkit COMMAND --help' next.",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"nlpkit {nlpkit.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """The classics of neural NLP as shell commands, from raw text to vectors."""
+
+
+def main() -> None:
+    """Entry point: text is UTF-8 whatever the locale says."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.reconfigure(  # type: ignore[union-attr]
+                encoding="utf-8",
+                newline="\n",
+                errors="backslashreplace" if stream is sys.stderr else "strict",
+            )
+    app(prog_name="nlpkit")

@@ -1,0 +1,157 @@
+"""Every flag that more than one command has, declared once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from nlpkit.cli.frame import NoInput, UsageError
+from nlpkit.textio import STDIN
+
+Inputs = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[INPUT]...",
+        help="Files to read, .gz .bz2 .xz .zst too; - is standard input.",
+        show_default=STDIN,
+    ),
+]
+Output = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Where to write; - is standard output."
+    ),
+]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model folder.")]
+NewModel = Annotated[
+    str, typer.Option("--output", "-o", metavar="MODEL", help="The model folder to write.")
+]
+Encoding = Annotated[
+    str, typer.Option("--encoding", metavar="NAME", help="Encoding of the input.")
+]
+Errors = Annotated[
+    Literal["strict", "replace", "ignore"],
+    typer.Option("--errors", help="What to do with bytes that the encoding does not allow."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No notes or progress on stderr.")]
+Json = Annotated[bool, typer.Option("--json", help="Short for --format jsonl.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing model.")]
+Jobs = Annotated[
+    int, typer.Option("--jobs", "-j", min=0, help="Processes to use; 0 is one per core.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of every random choice.")]
+Threads = Annotated[
+    int, typer.Option("--threads", min=0, help="Threads to use; 0 is one per core.")
+]
+Device = Annotated[
+    str, typer.Option("--device", metavar="NAME", help="auto (cuda, then mps, then cpu) or one.")
+]
+TokenizerName = Annotated[
+    str,
+    typer.Option(
+        "--tokenizer",
+        "-t",
+        metavar="NAME|PATH",
+        help="word, simple, whitespace, char, gpt2, regex, or the path of a subword model.",
+    ),
+]
+Pattern = Annotated[
+    str | None,
+    typer.Option(
+        "--pattern", metavar="REGEX", help="What a token looks like, for --tokenizer regex."
+    ),
+]
+Hyphens = Annotated[
+    Literal["split", "keep"],
+    typer.Option("--hyphens", help="well-known as three tokens or one, for --tokenizer word."),
+]
+Lower = Annotated[bool, typer.Option("--lower", help="Lower-case the text.")]
+VocabFile = Annotated[
+    str,
+    typer.Option("--vocab", "-V", metavar="FILE", help="A vocabulary: token<TAB>count a line."),
+]
+
+
+def _load_config(ctx: typer.Context, path: str | None) -> str | None:
+    """Values of a file become defaults: flags and environment variables still win."""
+    if path is None or ctx.resilient_parsing:
+        return path
+    values = read_config(path)
+    names = {parameter.name for parameter in ctx.command.params}
+    unknown = sorted(set(values) - names)
+    if unknown:
+        raise typer.BadParameter(f"{path}: no such setting here: {', '.join(unknown)}")
+    ctx.default_map = {**(ctx.default_map or {}), **values}
+    return path
+
+
+Config = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        is_eager=True,
+        callback=_load_config,
+        help="Settings from a TOML file or a model's config.json; flags win.",
+    ),
+]
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """Settings of a TOML file, or of a saved ``config.json``, by option name."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        if path.endswith(".json"):
+            values = json.loads(text)
+            values = values.get("settings", values)
+        else:
+            if sys.version_info >= (3, 11):
+                import tomllib
+            else:
+                import tomli as tomllib
+            values = tomllib.loads(text)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise typer.BadParameter(f"{path}: {error}") from None
+    if not isinstance(values, dict):
+        raise typer.BadParameter(f"{path}: expected settings by name")
+    return {name.replace("-", "_"): value for name, value in values.items()}
+
+
+def resolve_inputs(inputs: list[str] | str | None) -> list[str]:
+    """Paths to read: standard input when none is named, unless a person sits there."""
+    paths = [inputs] if isinstance(inputs, str) else list(inputs or [STDIN])
+    if paths.count(STDIN) > 1:
+        raise UsageError("standard input (-) can be read only once")
+    if STDIN in paths and sys.stdin is not None and sys.stdin.isatty():
+        raise NoInput
+    return paths
+
+
+def resolve_jobs(jobs: int) -> int:
+    """0 means every core."""
+    from nlpkit.parallel import available_cores
+
+    return jobs or available_cores()
+
+
+def pick_format(chosen: str | None, json_flag: bool, default: str) -> str:
+    """One format from ``--format`` and ``--json``."""
+    if json_flag and chosen not in (None, "jsonl"):
+        raise UsageError(f"--json and --format {chosen} contradict each other")
+    return "jsonl" if json_flag else chosen or default
+
+
+def require_one(**given: Any) -> None:
+    """Exactly one of the named options must be set."""
+    names = [f"--{name.replace('_', '-')}" for name in given]
+    count = sum(value is not None for value in given.values())
+    if count != 1:
+        raise UsageError(f"give exactly one of {' and '.join(names)}")
+
+

@@ -1,0 +1,179 @@
+"""What a command shows: data on stdout or in a file, everything else on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import IO, Any
+
+from nlpkit import textio
+from nlpkit.errors import NlpkitError
+
+STDOUT = "-"
+
+
+class Writer:
+    """UTF-8 text to an open binary stream."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> None:
+        """Write text; a lone surrogate (it can come from JSON) is an error, not half a line."""
+        try:
+            self.stream.write(text.encode("utf-8"))
+        except UnicodeEncodeError as error:
+            bad = text[error.start]
+            raise NlpkitError(f"U+{ord(bad):04X} is half a character and cannot be written") from None
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write what is UTF-8 already."""
+        self.stream.write(data)
+
+    def write_json(self, record: Mapping[str, Any]) -> None:
+        """One JSON object on a line."""
+        self.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+    def flush(self) -> None:
+        """Let a waiting reader have what is there."""
+        self.stream.flush()
+
+
+@contextlib.contextmanager
+def open_output(path: str) -> Iterator[Writer]:
+    """Standard output for ``-``, else a file that appears whole or not at all."""
+    if path != STDOUT:
+        with textio.atomic_writer(path) as stream:
+            yield Writer(stream)
+        return
+    if sys.stdout is None:
+        raise NlpkitError("standard output is closed", hint="-o FILE")
+    stream = sys.stdout.buffer
+    yield Writer(stream)
+    stream.flush()
+
+
+def write_rows(
+    out: Writer, columns: Sequence[str], rows: Iterable[Sequence[Any]], format: str
+) -> None:
+    """Rows as ``tsv`` (no header), ``jsonl`` (keys are the columns) or a ``table`` for people."""
+    if format == "table":
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(*columns)
+        for row in rows:
+            table.add_row(*(_show(value) for value in row))
+        console = Console()
+        with console.capture() as capture:
+            console.print(table)
+        out.write(capture.get())
+        return
+    for row in rows:
+        if format == "jsonl":
+            out.write_json(dict(zip(columns, row, strict=True)))
+        else:
+            out.write("\t".join(_show(value) for value in row) + "\n")
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return "" if value is None else str(value)
+
+
+def rows_format(chosen: str | None, json_flag: bool = False) -> str:
+    """``table`` on a terminal and ``tsv`` in a pipe, unless told."""
+    from nlpkit.cli.options import pick_format
+
+    on_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return pick_format(chosen, json_flag, "table" if on_terminal else "tsv")
+
+
+class Notes:
+    """Notes, warnings and progress on stderr, or silence with ``--quiet``."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
+
+    def say(self, message: str) -> None:
+        """A line for the person at the terminal."""
+        if not self.quiet and sys.stderr is not None:
+            sys.stderr.write(message + "\n")
+            sys.stderr.flush()
+
+    def warn(self, message: str) -> None:
+        """Something that may surprise later."""
+        self.say(f"warning: {message}")
+
+    def progress(self, what: str, total: float | None = None, unit: str = "") -> Progress:
+        """A progress bar (on a terminal) or a plain line now and then."""
+        return Progress(what, total, unit, self)
+
+
+class Progress:
+    """Done, total, speed and time left of long work.
+
+    >>> with Notes(quiet=True).progress("reading", total=10) as bar:
+    ...     bar.update(5, "loss 1.23")
+    """
+
+    PLAIN_SECONDS = 10.0
+
+    def __init__(self, what: str, total: float | None, unit: str, notes: Notes) -> None:
+        self.what, self.total, self.unit, self.notes = what, total, unit, notes
+        self.started = self.last_line = time.monotonic()
+        self._bar: Any = None
+
+    def __enter__(self) -> Progress:
+        if not self.notes.quiet and sys.stderr is not None and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import (
+                BarColumn,
+                Progress as RichProgress,
+                TaskProgressColumn,
+                TextColumn,
+                TimeRemainingColumn,
+            )
+
+            self._bar = RichProgress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TaskProgressColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[extra]}"),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task(self.what, total=self.total, extra="")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, done: float, extra: str = "") -> None:
+        """Say how far the work is; ``extra`` is shown behind (a loss, a speed)."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, extra=extra)
+            return
+        now = time.monotonic()
+        if now - self.last_line < self.PLAIN_SECONDS:
+            return
+        self.last_line = now
+        share = f" {100 * done / self.total:.0f}%" if self.total else f" {done:,.0f} {self.unit}"
+        left = ""
+        if self.total and done:
+            seconds = (now - self.started) * (self.total - done) / done
+            left = f", {seconds:.0f} s left"
+        self.notes.say(f"{self.what}:{share}{left}{'  ' + extra if extra else ''}")
