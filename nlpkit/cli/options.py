@@ -70,6 +70,23 @@ Hyphens = Annotated[
     typer.Option("--hyphens", help="well-known as three tokens or one, for --tokenizer word."),
 ]
 Lower = Annotated[bool, typer.Option("--lower", help="Lower-case the text.")]
+Normalize = Annotated[
+    Literal["nfc", "nfkc"] | None,
+    typer.Option("--normalize", help="Unicode normal form to bring the text into first."),
+]
+StripAccents = Annotated[
+    bool, typer.Option("--strip-accents", help="Drop accents of Latin, Greek, Cyrillic letters.")
+]
+NoPunct = Annotated[
+    bool, typer.Option("--no-punct", help="Drop tokens without a letter or digit.")
+]
+Stopwords = Annotated[
+    str | None,
+    typer.Option("--stopwords", metavar="en|FILE", help="Drop these words (FILE: a word a line)."),
+]
+MinLength = Annotated[
+    int, typer.Option("--min-length", min=0, help="Drop tokens of fewer characters.")
+]
 VocabFile = Annotated[
     str,
     typer.Option("--vocab", "-V", metavar="FILE", help="A vocabulary: token<TAB>count a line."),

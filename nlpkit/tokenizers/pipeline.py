@@ -10,7 +10,7 @@ import functools
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
@@ -56,9 +56,9 @@ class Tokens:
 
     def tokens(self, text: str) -> list[str]:
         """The tokens of a line."""
-        if self.settings.lower:
-            return self.with_offsets(text)[1]
         tokens = self.tokenizer.tokens(self._normalize(text))
+        if self.settings.lower:
+            tokens = [token.lower() for token in tokens]
         return [token for token in tokens if self.keeps(token)] if self._filters else tokens
 
     def with_offsets(self, text: str) -> tuple[str, list[str], list[Span]]:
@@ -66,7 +66,7 @@ class Tokens:
         text = self._normalize(text)
         spans = self.tokenizer.spans(text)
         if self.settings.lower:
-            # cut by the original case (U.S. is not us.), then lower
+            # after cutting, which minds the case (U.S. is not us.)
             text, spans = _lower(text, spans)
         spans = [span for span in spans if not self._filters or self.keeps(text[slice(*span)])]
         return text, [text[start:end] for start, end in spans], spans
@@ -106,10 +106,7 @@ def strip_accents(text: str) -> str:
 
 
 def _lower(text: str, spans: list[Span]) -> tuple[str, list[Span]]:
-    lowered = text.lower()
-    if len(lowered) == len(text):
-        return lowered, spans
-    # a few letters become two characters (İ): lower piece by piece and count anew
+    # token by token, counting anew: a few letters become two characters (İ)
     pieces: list[str] = []
     moved: list[Span] = []
     done = length = 0
@@ -163,61 +160,3 @@ def load_stopwords(name: str) -> frozenset[str]:
     if not found:
         raise NlpkitError(f"{name}: no stop words in it", hint="a word a line, or 'en'")
     return found
-
-
-# --- what commands write ------------------------------------------------------------------------
-
-
-def make_formatter(settings: TokenSettings, format: str, offsets: bool, errors: str) -> Any:
-    """A function from a block of text to its tokens as bytes, for one of the formats.
-
-    Built once in each process: the tables of seen pieces live in it.
-    """
-    return functools.partial(_FORMATS[format], Tokens(settings), offsets, errors)
-
-
-def _format_text(tokens: Tokens, offsets: bool, errors: str, block: textio.Block) -> bytes:
-    get, quick = tokens.tokens, _never_has_spaces(tokens.settings)
-    lines = block.lines(errors)
-    if quick:
-        rows = [" ".join(get(line)) for line in lines]
-    else:
-        rows = [" ".join(map(show, get(line))) for line in lines]
-    rows.append("")
-    return "\n".join(rows).encode()
-
-
-def _format_lines(tokens: Tokens, offsets: bool, errors: str, block: textio.Block) -> bytes:
-    rows = []
-    for number, line in enumerate(block.lines(errors), block.first_line):
-        if offsets:
-            _, found, spans = tokens.with_offsets(line)
-            rows += [
-                f"{show(token)}\t{start}\t{end}\t{number}\n"
-                for token, (start, end) in zip(found, spans, strict=True)
-            ]
-        else:
-            rows += [show(token) + "\n" for token in tokens.tokens(line)]
-    return "".join(rows).encode()
-
-
-def _format_jsonl(tokens: Tokens, offsets: bool, errors: str, block: textio.Block) -> bytes:
-    import json
-
-    dump = json.JSONEncoder(ensure_ascii=False).encode
-    rows = []
-    for line in block.lines(errors):
-        if offsets:
-            text, found, spans = tokens.with_offsets(line)
-            rows.append(dump({"text": text, "tokens": found, "offsets": spans}))
-        else:
-            rows.append(dump({"tokens": tokens.tokens(line)}))
-    rows.append("")
-    return "\n".join(rows).encode()
-
-
-_FORMATS = {"text": _format_text, "lines": _format_lines, "jsonl": _format_jsonl}
-
-
-def _never_has_spaces(settings: TokenSettings) -> bool:
-    return settings.tokenizer in ("word", "simple", "whitespace") and settings.normalize is None

@@ -1,0 +1,133 @@
+"""``nlpkit tokenize``."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+import typer
+
+from nlpkit import textio
+from nlpkit.cli import options
+from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.output import open_output
+from nlpkit.parallel import ordered_map
+from nlpkit.tokenizers.pipeline import Tokens, TokenSettings, load_stopwords, show
+
+app = new_app()
+Format = Literal["text", "lines", "jsonl"]
+
+
+@app.command(cls=Command)
+def tokenize(
+    inputs: options.Inputs = None,
+    tokenizer: options.TokenizerName = "word",
+    pattern: options.Pattern = None,
+    hyphens: options.Hyphens = "split",
+    lower: options.Lower = False,
+    normalize: options.Normalize = None,
+    strip_accents: options.StripAccents = False,
+    no_punct: options.NoPunct = False,
+    stopwords: options.Stopwords = None,
+    min_length: options.MinLength = 0,
+    format: Annotated[
+        Format | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="text: tokens between spaces; lines: a token a line; jsonl: an object a line.",
+            show_default="text, or lines with --offsets",
+        ),
+    ] = None,
+    json: options.Json = False,
+    offsets: Annotated[
+        bool,
+        typer.Option("--offsets", help="Say where each token starts and ends, in characters."),
+    ] = False,
+    output: options.Output = "-",
+    jobs: options.Jobs = 1,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+) -> None:
+    """Split text into tokens, a line of tokens for a line of text.
+
+    White space inside a token (--tokenizer char, gpt2 or a subword model) is written as ▁ in text
+    and lines; jsonl keeps it. With --offsets, lines has the columns token, start, end, line, and
+    jsonl has the keys text, tokens, offsets, where text[start:end] is the token.
+
+    Examples:
+      $ echo "Don't panic, it's Mr. Smith's e-mail." | nlpkit tokenize
+      $ nlpkit tokenize --lower --no-punct sample_corpora/tales.txt | head -3
+      $ echo "naïve café" | nlpkit tokenize -t char
+      $ nlpkit tokenize --json --offsets sample_corpora/tales.txt | head -1
+      $ nlpkit tokenize -t regex --pattern "[\\w']+" sample_corpora/tales.txt | head -1
+    """
+    chosen = options.pick_format(format, json, "lines" if offsets else "text")
+    if offsets and chosen == "text":
+        raise UsageError("--offsets needs --format lines or jsonl")
+    settings = TokenSettings(
+        tokenizer=tokenizer,
+        pattern=pattern,
+        hyphens=hyphens,
+        lower=lower,
+        normalize=normalize,
+        strip_accents=strip_accents,
+        no_punct=no_punct,
+        stopwords=load_stopwords(stopwords) if stopwords else frozenset(),
+        min_length=min_length,
+    )
+    Tokens(settings)  # a wrong setting fails here, before any process is started
+    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    make = functools.partial(make_formatter, settings, chosen, offsets, errors)
+    with open_output(output) as out:
+        for data in ordered_map(make, blocks, options.resolve_jobs(jobs)):
+            out.write_bytes(data)
+            out.flush()
+
+
+def make_formatter(
+    settings: TokenSettings, format: Format, offsets: bool, errors: str
+) -> Callable[[textio.Block], bytes]:
+    """A function from a block of text to its tokens as bytes.
+
+    Built once in each process: the table of seen pieces lives in it.
+    """
+    write = {"text": _text, "lines": _lines, "jsonl": _jsonl}[format]
+    return functools.partial(write, Tokens(settings), offsets, errors)
+
+
+def _text(tokens: Tokens, offsets: bool, errors: str, block: textio.Block) -> bytes:
+    get = tokens.tokens
+    if tokens.settings.tokenizer in ("word", "simple", "whitespace"):
+        rows = [" ".join(get(line)) for line in block.lines(errors)]
+    else:
+        rows = [" ".join(map(show, get(line))) for line in block.lines(errors)]
+    rows.append("")
+    return "\n".join(rows).encode()
+
+
+def _lines(tokens: Tokens, offsets: bool, errors: str, block: textio.Block) -> bytes:
+    rows = []
+    for number, line in enumerate(block.lines(errors), block.first_line):
+        if offsets:
+            _, found, spans = tokens.with_offsets(line)
+            for token, (start, end) in zip(found, spans, strict=True):
+                rows.append(f"{show(token)}\t{start}\t{end}\t{number}\n")
+        else:
+            rows += [show(token) + "\n" for token in tokens.tokens(line)]
+    return "".join(rows).encode()
+
+
+def _jsonl(tokens: Tokens, offsets: bool, errors: str, block: textio.Block) -> bytes:
+    dump = json.JSONEncoder(ensure_ascii=False).encode
+    rows = []
+    for line in block.lines(errors):
+        if offsets:
+            text, found, spans = tokens.with_offsets(line)
+            rows.append(dump({"text": text, "tokens": found, "offsets": spans}))
+        else:
+            rows.append(dump({"tokens": tokens.tokens(line)}))
+    rows.append("")
+    return "\n".join(rows).encode()

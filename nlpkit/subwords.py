@@ -1,0 +1,301 @@
+"""Byte-level subwords (BPE): train, encode, decode, and the files of the Hugging Face world.
+
+Training and the odd cases go through the ``tokenizers`` library. Encoding takes a short cut that
+gives the same ids: GPT-2's split pattern always begins a new piece at a single space between two
+non-spaces, so the ids of a word with the space before it do not depend on its neighbours and can
+be kept in a table. Text whose tokenizer works differently goes to the library as it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from nlpkit import textio
+from nlpkit.errors import NlpkitError
+from nlpkit.tokenizers.base import LONGEST_KEPT, TABLE_LIMIT, Span
+
+END_OF_TEXT = "<|endoftext|>"
+
+
+def byte_alphabet() -> dict[int, str]:
+    """GPT-2's printable stand-in for each byte: itself where it prints, U+0100 and on elsewhere.
+
+    >>> byte_alphabet()[ord("a")], byte_alphabet()[ord(" ")]
+    ('a', 'Ġ')
+    """
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    letters = {byte: chr(byte) for byte in printable}
+    others = (byte for byte in range(256) if byte not in letters)
+    letters.update({byte: chr(256 + index) for index, byte in enumerate(others)})
+    return letters
+
+
+class Subwords:
+    """A subword model.
+
+    >>> model = Subwords.train(["low lower lowest"] * 20, vocab_size=270)
+    >>> model.decode(model.encode("lower"))
+    'lower'
+    """
+
+    BATCH = 4000  # texts whose new words are learned at a time
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+        self._specials = [token.content for token in backend.get_added_tokens_decoder().values()]
+        newline = backend.token_to_id(byte_alphabet()[ord("\n")])
+        is_plain = newline is not None and _splits_at_spaces(json.loads(backend.to_str()))
+        self._table = _WordTable(self, newline) if is_plain else None
+
+    # --- making ---------------------------------------------------------------------------------
+
+    @classmethod
+    def train(
+        cls,
+        texts: Iterable[str],
+        *,
+        vocab_size: int = 8000,
+        min_frequency: int = 2,
+        specials: Sequence[str] = (END_OF_TEXT,),
+    ) -> Subwords:
+        """Learn merges from texts. ``vocab_size`` counts everything: bytes, merges and specials."""
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+        smallest = 256 + len(set(specials))
+        if vocab_size < smallest:
+            raise NlpkitError(
+                f"a vocabulary of {vocab_size} has no room for 256 bytes and the special tokens",
+                hint=f"--vocab-size {smallest} or more",
+            )
+        backend = Tokenizer(models.BPE())
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        backend.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=vocab_size,
+            min_frequency=min_frequency,
+            special_tokens=list(dict.fromkeys(specials)),
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        )
+        backend.train_from_iterator(texts, trainer)
+        return cls(backend)
+
+    @classmethod
+    def load(cls, path: str) -> Subwords:
+        """Read a ``tokenizer.json``, a folder with one, or one with ``vocab.json`` and ``merges.txt``."""
+        from tokenizers import Tokenizer
+
+        file = Path(path)
+        if file.is_dir():
+            if not (file / "tokenizer.json").is_file():
+                return cls._load_gpt2(file)
+            file = file / "tokenizer.json"
+        if not file.exists():
+            raise NlpkitError(f"no such subword model: {path}", hint="nlpkit bpe train -o FILE")
+        try:
+            return cls(Tokenizer.from_str(file.read_text(encoding="utf-8")))
+        except OSError as error:
+            raise NlpkitError(f"cannot read {file}: {error.strerror}") from None
+        # the library raises bare Exception for a file it does not understand
+        except Exception as error:  # noqa: BLE001
+            raise NlpkitError(f"{file} is not a tokenizer.json: {error}") from None
+
+    @classmethod
+    def _load_gpt2(cls, folder: Path) -> Subwords:
+        from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+        files = [folder / "vocab.json", folder / "merges.txt"]
+        for file in files:
+            if not file.is_file():
+                raise NlpkitError(
+                    f"{folder} has no {file.name}", hint="a tokenizer.json, or vocab.json + merges.txt"
+                )
+        try:
+            vocab = json.loads(files[0].read_text(encoding="utf-8"))
+            lines = list(textio.read_lines(str(files[1])))
+            pairs = [tuple(line.split(" ")) for line in lines if line and line[:8] != "#version"]
+            backend = Tokenizer(models.BPE(vocab, pairs))
+        except Exception as error:  # noqa: BLE001
+            raise NlpkitError(f"{folder}: not GPT-2's vocab.json and merges.txt: {error}") from None
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        backend.decoder = decoders.ByteLevel()
+        if END_OF_TEXT in vocab:
+            backend.add_special_tokens([AddedToken(END_OF_TEXT, special=True, normalized=False)])
+        return cls(backend)
+
+    def save(self, path: str) -> None:
+        """Write a ``tokenizer.json`` that the ``tokenizers`` library loads."""
+        textio.write_text(path, self.backend.to_str(pretty=True) + "\n")
+
+    # --- using ----------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return int(self.backend.get_vocab_size())
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text."""
+        return self.encode_many([text])[0]
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of many texts, equal to the library's."""
+        if self._table is None:
+            return self._encode_by_library(texts)
+        rows: list[list[int]] = []
+        for start in range(0, len(texts), self.BATCH):
+            rows += self._encode_by_table(self._table, texts[start : start + self.BATCH])
+        return rows
+
+    def _encode_by_table(self, table: _WordTable, texts: Sequence[str]) -> list[list[int]]:
+        rows = [self._look_up(table, text) for text in texts]
+        table.learn([text for text, row in zip(texts, rows, strict=True) if row is None])
+        # what is still missing holds special tokens or odd white space
+        rows = [
+            self._look_up(table, text) if row is None else row
+            for text, row in zip(texts, rows, strict=True)
+        ]
+        left = [text for text, row in zip(texts, rows, strict=True) if row is None]
+        by_library = iter(self._encode_by_library(left))
+        return [next(by_library) if row is None else row for row in rows]
+
+    def _look_up(self, table: _WordTable, text: str) -> list[int] | None:
+        if any(special in text for special in self._specials):
+            return None
+        return table.look_up(text)
+
+    def _encode_by_library(self, texts: Sequence[str]) -> list[list[int]]:
+        encodings = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of ids, special tokens included; bytes that are no UTF-8 become U+FFFD."""
+        return self.backend.decode(self._check(ids), skip_special_tokens=False)  # type: ignore[no-any-return]
+
+    def symbols(self, ids: Iterable[int]) -> list[str]:
+        """The subwords as they stand in the vocabulary (``Ġ`` is a space)."""
+        return [self.backend.id_to_token(index) for index in self._check(ids)]
+
+    def _check(self, ids: Iterable[int]) -> list[int]:
+        ids = list(ids)
+        for index in ids:
+            if index < 0 or self.backend.id_to_token(index) is None:
+                raise NlpkitError(f"id {index} is outside the subword model of {len(self)} ids")
+        return ids
+
+
+class _WordTable:
+    """Ids of words seen before: ``first`` stand at the start of a text, ``other`` behind a space."""
+
+    BATCH = 200  # words encoded as one text, so that the library is not called for each
+    MARKS = ".,!?;:)\"-"  # behind a letter or digit these are always a piece of their own
+
+    def __init__(self, model: Subwords, separator: int) -> None:
+        self._encode = model._encode_by_library
+        self._separator = separator  # the id of a newline, which never merges with its neighbours
+        self._first: dict[str, tuple[int, ...]] = {}
+        self._other: dict[str, tuple[int, ...]] = {}
+
+    def look_up(self, text: str) -> list[int] | None:
+        """Ids of a text, or nothing if a word of it is not in the table."""
+        words = iter(text.split(" "))
+        try:
+            row = list(self._first[next(words)])
+            row.extend(itertools.chain.from_iterable(map(self._other.__getitem__, words)))
+        except KeyError:
+            return None
+        return row
+
+    def learn(self, texts: Sequence[str]) -> None:
+        """Add the new words of these texts, unless white space touches their edge."""
+        if len(self._first) + len(self._other) > TABLE_LIMIT:
+            self._first.clear()
+            self._other.clear()
+        first, other = set(), set()
+        for text in texts:
+            word, *words = text.split(" ")
+            first.add(word)
+            other.update(words)
+        marked = {word: self._without_marks(word) for word in first | other}
+        marks = {word[len(core) :] for word, core in marked.items() if core}
+        for table, words, before in ((self._first, first | marks, ""), (self._other, other, " ")):
+            new = [word for word in words - table.keys() if _is_clean(word)]
+            self._add(table, {marked.get(word) or word for word in new} - table.keys(), before)
+            for word in new:
+                core = marked.get(word)
+                if core:
+                    table[word] = table[core] + self._first[word[len(core) :]]
+
+    def _without_marks(self, word: str) -> str:
+        """The word before its closing marks, or nothing if there are none to cut off."""
+        core = word.rstrip(self.MARKS)
+        return core if len(core) < len(word) and core[-1:].isalnum() and core.isascii() else ""
+
+    def _add(self, table: dict[str, tuple[int, ...]], words: set[str], before: str) -> None:
+        new = list(words)
+        batches = [new[start : start + self.BATCH] for start in range(0, len(new), self.BATCH)]
+        between = f"\n{before}"
+        texts = [f"{before}{between.join(batch)}\n" for batch in batches]
+        for batch, ids in zip(batches, self._encode(texts), strict=True):
+            start = 0
+            for word in batch:
+                end = ids.index(self._separator, start)
+                table[word] = tuple(ids[start:end])
+                start = end + 1
+
+
+def _is_clean(word: str) -> bool:
+    """Whether the pattern cuts before and after this word whatever its neighbours are."""
+    return (
+        0 < len(word) <= LONGEST_KEPT
+        and not word[0].isspace()
+        and not word[-1].isspace()
+        and "\n" not in word
+    )
+
+
+def _splits_at_spaces(config: dict[str, Any]) -> bool:
+    """Whether a tokenizer is plain byte-level BPE, for which the short cut is exact."""
+    model, pre = config["model"], config["pre_tokenizer"] or {}
+    post = (config["post_processor"] or {}).get("type")
+    plain_pre = pre.get("type") == "ByteLevel" and pre.get("use_regex", True)
+    return bool(
+        model["type"] == "BPE"
+        and not model.get("dropout")
+        and not model.get("continuing_subword_prefix")
+        and not model.get("end_of_word_suffix")
+        and config["normalizer"] is None
+        and config["truncation"] is None
+        and config["padding"] is None
+        and plain_pre
+        and not pre.get("add_prefix_space")
+        and post in (None, "ByteLevel")
+        and not any(t.get("lstrip") or t.get("rstrip") for t in config["added_tokens"])
+    )
+
+
+class SubwordTokenizer:
+    """A subword model as a tokeniser: tokens are stretches of the text.
+
+    A character cut into several subwords is shown whole, so ``text[start:end] == token`` holds.
+    """
+
+    def __init__(self, model: Subwords) -> None:
+        self.model = model
+
+    def spans(self, text: str) -> list[Span]:
+        encoding = self.model.backend.encode(text, add_special_tokens=False)
+        spans: list[Span] = []
+        for start, end in encoding.offsets:
+            if start == end:
+                continue
+            if spans and start < spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+            else:
+                spans.append((start, end))
+        return spans
+
+    def tokens(self, text: str) -> list[str]:
+        return [text[start:end] for start, end in self.spans(text)]
