@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from nlpkit.tokenizers.base import Span
-from nlpkit.tokenizers.word import ABBREVIATIONS
+from nlpkit.tokenizers.word import ABBREVIATIONS, DAYS
 
 # Abbreviations that want something behind them: a name, a number, an example.
 NEVER_LAST = frozenset(
@@ -23,7 +23,9 @@ NEVER_LAST = frozenset(
     e.g i.e eg ie est tel ext ed eds
     """.split()
 )
-ABBREVIATED = frozenset([*ABBREVIATIONS, *NEVER_LAST, "etc", "ph", "attn", "mon", "tue", "tues", "wed", "thur", "thurs", "fri", "sat", "sun", "a.m", "p.m", "u.s", "u.k", "ph.d"])
+ABBREVIATED = frozenset(
+    [*ABBREVIATIONS, *NEVER_LAST, *DAYS, "etc", "ph", "attn", "a.m", "p.m", "u.s", "u.k", "ph.d"]
+)
 # Words that often open a sentence and are seldom a name behind an abbreviation.
 OPENERS = frozenset(
     """
@@ -51,6 +53,10 @@ _BARE = rf"""
 
 
 _OPENING = re.compile(r"\w|[\"'“‘«(\[]\w?")
+_SPEECH = re.compile(
+    r"(?:I|[Hh]e|[Ss]he|[Ww]e|[Tt]hey|the \w+|[A-Z]\w+) "
+    r"(?:said|asked|replied|answered|cried|whispered|shouted|added|thought|told|called)\b"
+)
 _WORD_START = re.compile(r"[^\W\d_]+")
 
 
@@ -100,6 +106,8 @@ def _ends_sentence(text: str, match: Any) -> bool:
         return True
     opener = following.lstrip("\"'“‘«([{*-–—•")
     starts_lower = opener[:1].islower() and not opener.startswith(("http", "www."))
+    if close and _SPEECH.match(text, match.start("next")):
+        return False  # "Why?" I asked.
     if mark != ".":
         # "Why?" he asked, well... no
         return not starts_lower or (not close and mark[0] in "!?")

@@ -45,7 +45,11 @@ def pad_sequences(
     rows = np.full((len(sequences), maxlen), value, dtype=dtype)  # (N, maxlen)
     for row, sequence in zip(rows, sequences, strict=True):
         # sequence[-0:] would be everything
-        kept = sequence[:maxlen] if truncating == "post" else sequence[max(len(sequence) - maxlen, 0) :]
+        kept = (
+            sequence[:maxlen]
+            if truncating == "post"
+            else sequence[max(len(sequence) - maxlen, 0) :]
+        )
         if len(kept):
             try:
                 row[slice(0, len(kept)) if padding == "post" else slice(-len(kept), None)] = kept

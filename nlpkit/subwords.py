@@ -86,7 +86,7 @@ class Subwords:
 
     @classmethod
     def load(cls, path: str) -> Subwords:
-        """Read a ``tokenizer.json``, a folder with one, or one with ``vocab.json`` and ``merges.txt``."""
+        """Read a ``tokenizer.json``, or a folder with it or ``vocab.json`` + ``merges.txt``."""
         from tokenizers import Tokenizer
 
         file = Path(path)
@@ -112,13 +112,15 @@ class Subwords:
         for file in files:
             if not file.is_file():
                 raise NlpkitError(
-                    f"{folder} has no {file.name}", hint="a tokenizer.json, or vocab.json + merges.txt"
+                    f"{folder} has no {file.name}",
+                    hint="a tokenizer.json, or vocab.json + merges.txt",
                 )
         try:
             vocab = json.loads(files[0].read_text(encoding="utf-8"))
             lines = list(textio.read_lines(str(files[1])))
-            pairs = [tuple(line.split(" ")) for line in lines if line and line[:8] != "#version"]
-            backend = Tokenizer(models.BPE(vocab, pairs))
+            pairs = [line.split(" ", 1) for line in lines if line and line[:8] != "#version"]
+            merges = [(left, right) for left, right in pairs]
+            backend = Tokenizer(models.BPE(vocab, merges))
         except Exception as error:  # noqa: BLE001
             raise NlpkitError(f"{folder}: not GPT-2's vocab.json and merges.txt: {error}") from None
         backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -172,7 +174,7 @@ class Subwords:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of ids, special tokens included; bytes that are no UTF-8 become U+FFFD."""
-        return self.backend.decode(self._check(ids), skip_special_tokens=False)  # type: ignore[no-any-return]
+        return self.backend.decode(self._check(ids), skip_special_tokens=False)
 
     def symbols(self, ids: Iterable[int]) -> list[str]:
         """The subwords as they stand in the vocabulary (``Ġ`` is a space)."""
@@ -187,10 +189,10 @@ class Subwords:
 
 
 class _WordTable:
-    """Ids of words seen before: ``first`` stand at the start of a text, ``other`` behind a space."""
+    """Ids of words seen before: ``first`` at the start of a text, ``other`` behind a space."""
 
     BATCH = 200  # words encoded as one text, so that the library is not called for each
-    MARKS = ".,!?;:)\"-"  # behind a letter or digit these are always a piece of their own
+    MARKS = '.,!?;:)"-'  # behind a letter or digit these are always a piece of their own
 
     def __init__(self, model: Subwords, separator: int) -> None:
         self._encode = model._encode_by_library
@@ -213,11 +215,12 @@ class _WordTable:
         if len(self._first) + len(self._other) > TABLE_LIMIT:
             self._first.clear()
             self._other.clear()
-        first, other = set(), set()
+        first: set[str] = set()
+        other: set[str] = set()
         for text in texts:
-            word, *words = text.split(" ")
-            first.add(word)
-            other.update(words)
+            opening, *others = text.split(" ")
+            first.add(opening)
+            other.update(others)
         marked = {word: self._without_marks(word) for word in first | other}
         marks = {word[len(core) :] for word, core in marked.items() if core}
         for table, words, before in ((self._first, first | marks, ""), (self._other, other, " ")):

@@ -34,7 +34,7 @@ _BOM = codecs.BOM_UTF8
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines of one source as UTF-8 bytes; only a source's last block may lack a final newline."""
+    """Whole lines of one source as UTF-8 bytes; the last one of a source may lack its end."""
 
     data: bytes
     source: str
@@ -67,7 +67,7 @@ def _refuse_bytes(source: str, line: int, column: int, byte: int, encoding: str)
 
 
 def split_lines(text: str) -> list[str]:
-    r"""Lines without ends, at ``\n`` and ``\r\n`` only; a missing final newline makes no difference."""
+    r"""Lines without ends, at ``\n`` and ``\r\n`` only; the last line may lack its end."""
     if not text:
         return []
     if "\r" in text:

@@ -60,7 +60,9 @@ class Vocab:
                 hint=f"a size over {len(specials)}",
             )
         special = dict.fromkeys(specials)
-        kept = [(token, n) for token, n in counts.items() if n >= min_count and token not in special]
+        kept = [
+            (token, n) for token, n in counts.items() if n >= min_count and token not in special
+        ]
         kept.sort(key=lambda pair: (-pair[1], pair[0]))
         if max_size is not None:
             del kept[max_size - len(special) :]
@@ -140,7 +142,9 @@ class Vocab:
             if not tab or not token:
                 raise NlpkitError(f"{where}: expected token<TAB>count, found {line[:40]!r}")
             if not (count.isascii() and count.isdigit()):
-                raise NlpkitError(f"{where}: the count must be a number from 0 on, not {count[:40]!r}")
+                raise NlpkitError(
+                    f"{where}: the count must be a number from 0 on, not {count[:40]!r}"
+                )
             if token in seen:
                 raise NlpkitError(
                     f"{where}: {token!r} was already on line {seen[token]}",

@@ -1,9 +1,9 @@
 """What every command is made of: its help page, and the one place that maps errors to exit codes.
 
-    0    all went well (also when the reader of our pipe went away early)
-    1    something the user can fix: one line on stderr says what, where and what to try
-    2    wrong usage
-    130  Ctrl-C
+0    all went well (also when the reader of our pipe went away early)
+1    something the user can fix: one line on stderr says what, where and what to try
+2    wrong usage
+130  Ctrl-C
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _drop_stdout() -> None:
     try:
         os.dup2(nowhere, sys.stdout.fileno())
     except (OSError, ValueError, AttributeError):
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
     finally:
         os.close(nowhere)
 

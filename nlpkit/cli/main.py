@@ -26,7 +26,9 @@ class Entry(NamedTuple):
 
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Text": {
-        "tokenize": Entry("tokenize", "Split text into tokens, a line of tokens for a line of text."),
+        "tokenize": Entry(
+            "tokenize", "Split text into tokens, a line of tokens for a line of text."
+        ),
         "detokenize": Entry("detokenize", "Join word tokens back into readable text."),
         "sentences": Entry("sentences", "Split running text into sentences, one a line."),
         "bpe": Entry("bpe", "Byte-level subwords: train, encode, decode."),
@@ -36,7 +38,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "encode": Entry("encode", "Turn tokens into the ids of a vocabulary."),
         "decode": Entry("decode", "Turn ids back into tokens."),
         "pad": Entry("pad", "Pad or cut rows of ids to one length."),
-        "vectorize": Entry("vectorize", "Turn lines of tokens into one-hot, hashed or counted rows."),
+        "vectorize": Entry(
+            "vectorize", "Turn lines of tokens into one-hot, hashed or counted rows."
+        ),
     },
     "Models": {
         "info": Entry("info", "Show what a model is: kind, size, settings, training curve."),

@@ -15,24 +15,20 @@ from nlpkit.textio import STDIN
 Inputs = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[INPUT]...",
+        metavar="INPUT",
         help="Files to read, .gz .bz2 .xz .zst too; - is standard input.",
         show_default=STDIN,
     ),
 ]
 Output = Annotated[
     str,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Where to write; - is standard output."
-    ),
+    typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is standard output."),
 ]
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model folder.")]
 NewModel = Annotated[
     str, typer.Option("--output", "-o", metavar="MODEL", help="The model folder to write.")
 ]
-Encoding = Annotated[
-    str, typer.Option("--encoding", metavar="NAME", help="Encoding of the input.")
-]
+Encoding = Annotated[str, typer.Option("--encoding", metavar="NAME", help="Encoding of the input.")]
 Errors = Annotated[
     Literal["strict", "replace", "ignore"],
     typer.Option("--errors", help="What to do with bytes that the encoding does not allow."),
@@ -70,6 +66,34 @@ Hyphens = Annotated[
     typer.Option("--hyphens", help="well-known as three tokens or one, for --tokenizer word."),
 ]
 Lower = Annotated[bool, typer.Option("--lower", help="Lower-case the text.")]
+Special = Annotated[
+    list[str] | None,
+    typer.Option("--special", metavar="TOKEN", help="One more special token; may be repeated."),
+]
+TextFormat = Annotated[
+    Literal["text", "jsonl"] | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="text: numbers between spaces; jsonl: an object a line.",
+        show_default="text",
+    ),
+]
+RowsFormat = Annotated[
+    Literal["table", "tsv", "jsonl"] | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="How to show rows.",
+        show_default="table on a terminal, else tsv",
+    ),
+]
+Padding = Annotated[
+    Literal["pre", "post"], typer.Option("--padding", help="Fill up at the front or at the end.")
+]
+Truncating = Annotated[
+    Literal["pre", "post"], typer.Option("--truncating", help="Cut at the front or at the end.")
+]
 Normalize = Annotated[
     Literal["nfc", "nfkc"] | None,
     typer.Option("--normalize", help="Unicode normal form to bring the text into first."),
@@ -77,9 +101,7 @@ Normalize = Annotated[
 StripAccents = Annotated[
     bool, typer.Option("--strip-accents", help="Drop accents of Latin, Greek, Cyrillic letters.")
 ]
-NoPunct = Annotated[
-    bool, typer.Option("--no-punct", help="Drop tokens without a letter or digit.")
-]
+NoPunct = Annotated[bool, typer.Option("--no-punct", help="Drop tokens without a letter or digit.")]
 Stopwords = Annotated[
     str | None,
     typer.Option("--stopwords", metavar="en|FILE", help="Drop these words (FILE: a word a line)."),
@@ -170,5 +192,3 @@ def require_one(**given: Any) -> None:
     count = sum(value is not None for value in given.values())
     if count != 1:
         raise UsageError(f"give exactly one of {' and '.join(names)}")
-
-

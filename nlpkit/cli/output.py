@@ -28,7 +28,9 @@ class Writer:
             self.stream.write(text.encode("utf-8"))
         except UnicodeEncodeError as error:
             bad = text[error.start]
-            raise NlpkitError(f"U+{ord(bad):04X} is half a character and cannot be written") from None
+            raise NlpkitError(
+                f"U+{ord(bad):04X} is half a character and cannot be written"
+            ) from None
 
     def write_bytes(self, data: bytes) -> None:
         """Write what is UTF-8 already."""
@@ -131,21 +133,15 @@ class Progress:
 
     def __enter__(self) -> Progress:
         if not self.notes.quiet and sys.stderr is not None and sys.stderr.isatty():
+            import rich.progress as bars
             from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                Progress as RichProgress,
-                TaskProgressColumn,
-                TextColumn,
-                TimeRemainingColumn,
-            )
 
-            self._bar = RichProgress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TaskProgressColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[extra]}"),
+            self._bar = bars.Progress(
+                bars.TextColumn("{task.description}"),
+                bars.BarColumn(),
+                bars.TaskProgressColumn(),
+                bars.TimeRemainingColumn(),
+                bars.TextColumn("{task.fields[extra]}"),
                 console=Console(stderr=True),
                 transient=True,
             )

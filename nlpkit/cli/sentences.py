@@ -79,9 +79,7 @@ def sentences(
                 out.write("\n")
 
 
-def _paragraphs(
-    blocks: Iterator[textio.Block], errors: str, wrapped: bool
-) -> Iterator[str | None]:
+def _paragraphs(blocks: Iterator[textio.Block], errors: str, wrapped: bool) -> Iterator[str | None]:
     """Paragraphs, an empty one for an empty line, and None where a waiting reader may be served."""
     lines: list[str] = []
     for block in blocks:

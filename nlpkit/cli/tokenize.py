@@ -88,7 +88,7 @@ def tokenize(
 
 
 def make_formatter(
-    settings: TokenSettings, format: Format, offsets: bool, errors: str
+    settings: TokenSettings, format: str, offsets: bool, errors: str
 ) -> Callable[[textio.Block], bytes]:
     """A function from a block of text to its tokens as bytes.
 
@@ -99,11 +99,7 @@ def make_formatter(
 
 
 def _text(tokens: Tokens, offsets: bool, errors: str, block: textio.Block) -> bytes:
-    get = tokens.tokens
-    if tokens.settings.tokenizer in ("word", "simple", "whitespace"):
-        rows = [" ".join(get(line)) for line in block.lines(errors)]
-    else:
-        rows = [" ".join(map(show, get(line))) for line in block.lines(errors)]
+    rows = [" ".join(tokens.shown(line)) for line in block.lines(errors)]
     rows.append("")
     return "\n".join(rows).encode()
 
@@ -116,7 +112,7 @@ def _lines(tokens: Tokens, offsets: bool, errors: str, block: textio.Block) -> b
             for token, (start, end) in zip(found, spans, strict=True):
                 rows.append(f"{show(token)}\t{start}\t{end}\t{number}\n")
         else:
-            rows += [show(token) + "\n" for token in tokens.tokens(line)]
+            rows += [token + "\n" for token in tokens.shown(line)]
     return "".join(rows).encode()
 
 

@@ -33,7 +33,8 @@ def get_tokenizer(
     """A tokeniser by name, or by the path of a subword model (``tokenizer.json`` or its folder)."""
     if (pattern is not None) != (name == "regex"):
         raise NlpkitError(
-            "the regex tokeniser and a pattern go together", hint="--tokenizer regex --pattern '\\w+'"
+            "the regex tokeniser and a pattern go together",
+            hint="--tokenizer regex --pattern '\\w+'",
         )
     if name == "word":
         return WordTokenizer(hyphens)

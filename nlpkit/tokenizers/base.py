@@ -117,9 +117,7 @@ class PieceTokenizer:
 
 
 SIMPLE_PATTERN = r"[\p{L}\p{M}\p{N}]+"
-GPT2_PATTERN = (
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-)
+GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 GRAPHEME_PATTERN = r"\X"
 
 simple = functools.partial(PatternTokenizer, SIMPLE_PATTERN)

@@ -36,8 +36,8 @@ def _cjk() -> Any:
 def detokenize(tokens: Sequence[str]) -> str:
     """Join word tokens the way one would write them.
 
-    >>> detokenize(["``", "Do", "n't", "pay", "$", "5", "(", "yet", ")", ",", "''", "he", "said", "."])
-    '"Don\\'t pay $5 (yet)," he said.'
+    >>> detokenize(["``", "Do", "n't", "pay", "$", "5", "(", "yet", ")", "!", "''", "he", "said"])
+    '"Don\\'t pay $5 (yet)!" he said'
     >>> detokenize(["a", "well", "-", "known", "fact", ";", "we", "can", "not", "go"])
     'a well-known fact; we cannot go'
     """

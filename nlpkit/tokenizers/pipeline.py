@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -52,6 +52,7 @@ class Tokens:
             settings.tokenizer, pattern=settings.pattern, hyphens=settings.hyphens
         )
         self._filters = bool(settings.no_punct or settings.stopwords or settings.min_length)
+        self._may_hold_space = settings.tokenizer not in ("word", "simple", "whitespace")
         self._normalizes = bool(settings.normalize or settings.strip_accents)
 
     def tokens(self, text: str) -> list[str]:
@@ -60,6 +61,11 @@ class Tokens:
         if self.settings.lower:
             tokens = [token.lower() for token in tokens]
         return [token for token in tokens if self.keeps(token)] if self._filters else tokens
+
+    def shown(self, text: str) -> list[str]:
+        """The tokens as they are written between spaces, see ``show``."""
+        tokens = self.tokens(text)
+        return list(map(show, tokens)) if self._may_hold_space else tokens
 
     def with_offsets(self, text: str) -> tuple[str, list[str], list[Span]]:
         """The normalised text, its tokens, and where each stands in it."""
@@ -84,7 +90,8 @@ class Tokens:
         if not self._normalizes or text.isascii():
             return text
         if self.settings.normalize:
-            text = unicodedata.normalize(self.settings.normalize.upper(), text)
+            form: Literal["NFC", "NFKC"] = "NFC" if self.settings.normalize == "nfc" else "NFKC"
+            text = unicodedata.normalize(form, text)
         return strip_accents(text) if self.settings.strip_accents else text
 
 
@@ -128,6 +135,15 @@ def show(token: str) -> str:
     if not token.isspace() and len(token.split()) == 1 and token == token.strip():
         return token
     return "".join(SHOWN_SPACE if character.isspace() else character for character in token)
+
+
+def read_tokens(
+    blocks: Iterable[textio.Block], settings: TokenSettings, errors: str = "strict"
+) -> Iterator[list[list[str]]]:
+    """For each block the (shown) tokens of its lines."""
+    tokens = Tokens(settings)
+    for block in blocks:
+        yield [tokens.shown(line) for line in block.lines(errors)]
 
 
 # --- stop words ---------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ ABBREVIATIONS = """
     ala ariz ark calif colo conn fla ill kan mass md mich minn mont neb nev okla ore
     penn tenn tex va vt wis wyo
 """.split()
+DAYS = "mon tue tues wed thur thurs fri sat sun".split()
 # These keep their full stop within a text and lose it at the end.
 ENDERS = frozenset("a.m. p.m. etc. co. inc. ltd. corp. jr. sr. al. ft. lbs. lb. oz.".split())
 UNITS = r"""
@@ -100,7 +101,7 @@ RULES = [
     rf"{_AT_START}(?:\p{{L}}\.){{2,}}(?!\w)|{_AT_START}\p{{L}}(?:\.\p{{L}})+{_AT_END}",
     rf"{_AT_START}(?<!{_Q})\p{{Lu}}\.(?![.\w])(?!(?<=I\.)$)|{_AT_START}Ph\.D\.?",
     rf"{_AT_START}(?i:{_any(ABBREVIATIONS)})\.(?![.\w])|{_AT_START}(?i:etc)\.(?!\.)|{_AT_START}[Nn]os?\.(?=\d)",
-    rf"{_AT_START}(?:Mon|Tues?|Wed|Thurs?|Fri|Sat|Sun)\.(?!\.)",
+    rf"{_AT_START}{_any([day.title() for day in DAYS])}\.(?!\.)",
     # words
     rf"(?i:n{_Q}t){_AT_END}|{_Q}{_CLITIC}|{_AT_START}{_Q}(?i:em|tis|twas|cause|til|till|n){_AT_END}",
     rf"{_W}+(?=(?i:n{_Q}t){_AT_END})",
@@ -129,9 +130,7 @@ def _pattern(hyphens: Hyphens) -> Any:
 
 # Pieces of letters alone that are not one word, with or without a full stop behind.
 _NOT_PLAIN = frozenset(JOINED)
-_NOT_BEFORE_STOP = frozenset(
-    [*JOINED, *ABBREVIATIONS, "etc", "mon", "tue", "tues", "wed", "thur", "thurs", "fri", "sat", "sun"]
-)
+_NOT_BEFORE_STOP = frozenset([*JOINED, *ABBREVIATIONS, *DAYS, "etc"])
 
 
 class WordTokenizer(PieceTokenizer):

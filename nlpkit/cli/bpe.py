@@ -1,0 +1,163 @@
+"""``nlpkit bpe``: byte-level subwords."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from nlpkit import textio
+from nlpkit.cli import options
+from nlpkit.cli.frame import Command, new_app
+from nlpkit.cli.output import Notes, open_output
+from nlpkit.cli.rows import read_rows
+from nlpkit.errors import NlpkitError
+
+app = new_app("Byte-level subwords: train, encode, decode.")
+
+SubwordModel = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="PATH",
+        help="A tokenizer.json, or a folder with one or with GPT-2's vocab.json + merges.txt.",
+    ),
+]
+
+
+@app.command(cls=Command)
+def train(
+    inputs: options.Inputs = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="The tokenizer.json to write.")
+    ] = "tokenizer.json",
+    vocab_size: Annotated[
+        int,
+        typer.Option("--vocab-size", min=1, help="Size in all: bytes, merges and special tokens."),
+    ] = 8000,
+    min_frequency: Annotated[
+        int, typer.Option("--min-frequency", min=1, help="Merge only pairs seen this often.")
+    ] = 2,
+    special: options.Special = None,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Learn byte-level BPE merges from text.
+
+    <|endoftext|> is always the first special token, --special adds to it. The file is the one that
+    the Hugging Face tokenizers library reads and writes.
+
+    Examples:
+      $ nlpkit bpe train sample_corpora/tales.txt -o tales.json --vocab-size 1000
+      $ cat sample_corpora/tales.txt | nlpkit bpe train --special "<|user|>" -o chat.json
+    """
+    from nlpkit.subwords import END_OF_TEXT, Subwords
+
+    notes = Notes(quiet)
+    textio.check_writable(output)
+    paths = options.resolve_inputs(inputs)
+    size = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal size
+        for block in textio.read_blocks(paths, encoding=encoding, errors=errors):
+            size += len(block.data)
+            # whole blocks keep the line ends, which are worth merges too
+            yield block.text(errors)
+
+    model = Subwords.train(
+        texts(),
+        vocab_size=vocab_size,
+        min_frequency=min_frequency,
+        specials=[END_OF_TEXT, *(special or [])],
+    )
+    if not size:
+        raise NlpkitError("no text to learn from", hint="a file with text in it")
+    model.save(output)
+    if len(model) < vocab_size:
+        notes.warn(
+            f"the text has pairs for {len(model)} subwords only, {vocab_size} were asked for"
+        )
+    notes.say(f"{output}: {len(model)} subwords from {size / 1e6:.1f} MB")
+
+
+@app.command(cls=Command)
+def encode(
+    inputs: options.Inputs = None,
+    model: SubwordModel = "tokenizer.json",
+    format: options.TextFormat = None,
+    json: options.Json = False,
+    output: options.Output = "-",
+    jobs: options.Jobs = 1,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+) -> None:
+    """Turn text into subword ids, a line of ids for a line of text.
+
+    The ids are those of the Hugging Face tokenizers library. jsonl has the keys ids and tokens.
+
+    Examples:
+      $ nlpkit bpe train sample_corpora/tales.txt -o tales.json --vocab-size 1000
+      $ echo "Once upon a time" | nlpkit bpe encode -m tales.json
+      $ echo "Once upon a time" | nlpkit bpe encode -m tales.json --json
+    """
+    from nlpkit.parallel import ordered_map
+    from nlpkit.subwords import Subwords
+
+    Subwords.load(model)
+    chosen = options.pick_format(format, json, "text")
+    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    make = partial(_make_encoder, model, chosen, errors)
+    with open_output(output) as out:
+        for data in ordered_map(make, blocks, options.resolve_jobs(jobs)):
+            out.write_bytes(data)
+            out.flush()
+
+
+def _make_encoder(path: str, format: str, errors: str) -> Callable[[textio.Block], bytes]:
+    from nlpkit.subwords import Subwords
+
+    model = Subwords.load(path)
+
+    def encode_block(block: textio.Block) -> bytes:
+        rows = model.encode_many(block.lines(errors))
+        if format == "text":
+            lines = [" ".join(map(str, ids)) for ids in rows]
+        else:
+            dump = jsonlib.JSONEncoder(ensure_ascii=False).encode
+            lines = [dump({"ids": ids, "tokens": model.symbols(ids)}) for ids in rows]
+        return "".join(line + "\n" for line in lines).encode()
+
+    return encode_block
+
+
+@app.command(cls=Command)
+def decode(
+    inputs: options.Inputs = None,
+    model: SubwordModel = "tokenizer.json",
+    output: options.Output = "-",
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+) -> None:
+    """Turn subword ids back into text.
+
+    Ids stand between spaces or in jsonl, as 'nlpkit bpe encode' writes them.
+
+    Examples:
+      $ nlpkit bpe train sample_corpora/tales.txt -o tales.json --vocab-size 1000
+      $ echo "Once upon a time" | nlpkit bpe encode -m tales.json | nlpkit bpe decode -m tales.json
+    """
+    from nlpkit.subwords import Subwords
+
+    subwords = Subwords.load(model)
+    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    with open_output(output) as out:
+        for rows in read_rows(blocks, errors):
+            for row in rows:
+                out.write(subwords.decode(row) + "\n")
+            out.flush()

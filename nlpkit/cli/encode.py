@@ -1,0 +1,124 @@
+"""``nlpkit encode``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+import typer
+
+from nlpkit import textio
+from nlpkit.cli import options
+from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.output import Notes, open_output
+from nlpkit.errors import NlpkitError
+from nlpkit.tokenizers.pipeline import TokenSettings, read_tokens
+from nlpkit.vocab import UNK, Vocab
+
+app = new_app()
+BOS, EOS = "<bos>", "<eos>"
+
+
+@app.command(cls=Command)
+def encode(
+    vocab: options.VocabFile,
+    inputs: options.Inputs = None,
+    tokenizer: options.TokenizerName = "whitespace",
+    pattern: options.Pattern = None,
+    lower: options.Lower = False,
+    unk: Annotated[
+        Literal["keep", "skip", "error"],
+        typer.Option(
+            "--unk", help="Unknown tokens: keep them as <unk>, skip them, or stop with an error."
+        ),
+    ] = "keep",
+    bos: Annotated[bool, typer.Option("--bos", help=f"Put {BOS} before each line.")] = False,
+    eos: Annotated[bool, typer.Option("--eos", help=f"Put {EOS} after each line.")] = False,
+    format: options.TextFormat = None,
+    json: options.Json = False,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write; - is standard output, .npy an array (rows of one length).",
+        ),
+    ] = "-",
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Turn tokens into the ids of a vocabulary.
+
+    A line of ids for a line of tokens; jsonl has the key ids. Tokens are what stands between
+    spaces; name a --tokenizer for raw text. How many tokens were unknown is said on stderr.
+
+    Examples:
+      $ nlpkit vocab build sample_corpora/world.txt --special "<bos>" -o world.vocab
+      $ echo "the king sat" | nlpkit encode --vocab world.vocab
+      $ echo "The king sat" | nlpkit encode --vocab world.vocab --bos -t word --lower --json
+    """
+    chosen = options.pick_format(format, json, "text")
+    loaded = Vocab.load(vocab)
+    before = [_special_id(loaded, BOS)] if bos else []
+    after = [_special_id(loaded, EOS)] if eos else []
+    if unk == "keep" and UNK not in loaded:
+        raise NlpkitError(f"{vocab} has no {UNK}", hint="--unk skip or --unk error")
+    counts = {"tokens": 0, "unknown": 0}
+    settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+
+    def rows() -> Iterator[list[list[int]]]:
+        for lines in read_tokens(blocks, settings, errors):
+            yield [[*before, *_encode(loaded, tokens, unk, counts), *after] for tokens in lines]
+
+    if output.endswith((".npy", ".npz")):
+        if format is not None or json:
+            raise UsageError("an array file takes no --format")
+        _write_array(output, [row for block in rows() for row in block])
+    else:
+        with open_output(output) as out:
+            for block in rows():
+                for row in block:
+                    if chosen == "jsonl":
+                        out.write_json({"ids": row})
+                    else:
+                        out.write(" ".join(map(str, row)) + "\n")
+                out.flush()
+    if counts["unknown"]:
+        share = 100 * counts["unknown"] / counts["tokens"]
+        Notes(quiet).say(
+            f"{share:.2f}% unknown: {counts['unknown']:,} of {counts['tokens']:,} tokens"
+        )
+
+
+def _special_id(vocab: Vocab, token: str) -> int:
+    if token not in vocab:
+        raise NlpkitError(
+            f"the vocabulary has no {token}", hint=f'nlpkit vocab build --special "{token}"'
+        )
+    return vocab.ids[token]
+
+
+def _encode(vocab: Vocab, tokens: list[str], unk: str, counts: dict[str, int]) -> list[int]:
+    known = [token for token in tokens if token in vocab.ids]
+    missing = len(tokens) - len(known)
+    counts["tokens"] += len(tokens)
+    counts["unknown"] += missing
+    if missing and unk == "error":
+        first = next(token for token in tokens if token not in vocab.ids)
+        raise NlpkitError(f"unknown token: {first!r}", hint="--unk keep or --unk skip")
+    return vocab.encode(known if unk == "skip" else tokens)
+
+
+def _write_array(path: str, rows: list[list[int]]) -> None:
+    import numpy
+
+    lengths = {len(row) for row in rows}
+    if len(lengths) > 1:
+        raise NlpkitError(
+            f"rows of {min(lengths)} to {max(lengths)} ids make no matrix",
+            hint="nlpkit encode ... | nlpkit pad --maxlen auto -o FILE.npy",
+        )
+    textio.write_array(path, ids=numpy.array(rows, dtype=numpy.int32))

@@ -1,0 +1,96 @@
+"""``nlpkit pad``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nlpkit import textio
+from nlpkit.cli import options
+from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.output import Writer, open_output
+from nlpkit.cli.rows import read_rows
+from nlpkit.errors import NlpkitError
+
+app = new_app()
+
+
+@app.command(cls=Command)
+def pad(
+    inputs: options.Inputs = None,
+    maxlen: Annotated[
+        str,
+        typer.Option(
+            "--maxlen", metavar="N|auto", help="Length of every row; auto is the longest one's."
+        ),
+    ] = "auto",
+    padding: options.Padding = "pre",
+    truncating: options.Truncating = "pre",
+    value: Annotated[int, typer.Option("--value", help="What to fill up with.")] = 0,
+    format: options.TextFormat = None,
+    json: options.Json = False,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write; - is standard output, .npy a matrix, .npz ids, lengths and mask.",
+        ),
+    ] = "-",
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+) -> None:
+    """Pad or cut rows of ids to one length.
+
+    Defaults are those of Keras' pad_sequences: both happen at the front. jsonl has the keys ids and
+    length (before padding). With a number for --maxlen, text streams; auto keeps all rows.
+
+    Examples:
+      $ printf '1\\n2 3\\n4 5 6\\n' | nlpkit pad --maxlen 2
+      $ printf '1\\n2 3\\n4 5 6\\n' | nlpkit pad --padding post --json
+      $ printf '1\\n2 3\\n4 5 6\\n' | nlpkit pad --padding post -o ids.npz
+    """
+    from nlpkit.sequences import pad_sequences, sequence_mask
+
+    length = _length(maxlen)
+    chosen = options.pick_format(format, json, "text")
+    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    if output.endswith((".npy", ".npz")):
+        if format is not None or json:
+            raise UsageError("an array file takes no --format")
+        rows = [row for block in read_rows(blocks, errors) for row in block]
+        matrix = pad_sequences(rows, length, padding=padding, truncating=truncating, value=value)
+        lengths = [min(len(row), matrix.shape[1]) for row in rows]
+        mask = sequence_mask(lengths, matrix.shape[1], padding=padding)
+        textio.write_array(output, ids=matrix, lengths=lengths, mask=mask)
+        return
+    with open_output(output) as out:
+        groups = read_rows(blocks, errors)
+        if length is None:
+            groups = iter([[row for group in groups for row in group]])
+        for group in groups:
+            matrix = pad_sequences(
+                group, length, padding=padding, truncating=truncating, value=value, dtype="int64"
+            )
+            for ids, row in zip(matrix.tolist(), group, strict=True):
+                _write(out, ids, len(row), chosen)
+            out.flush()
+
+
+def _length(maxlen: str) -> int | None:
+    if maxlen == "auto":
+        return None
+    if not (maxlen.isascii() and maxlen.isdigit()) or int(maxlen) < 1:
+        raise UsageError(f"--maxlen takes a number from 1 on or auto, not {maxlen!r}")
+    if int(maxlen) > 1 << 24:
+        raise NlpkitError(f"rows of {maxlen} ids would not fit in memory", hint="--maxlen auto")
+    return int(maxlen)
+
+
+def _write(out: Writer, ids: list[int], length: int, format: str) -> None:
+    if format == "jsonl":
+        out.write_json({"ids": ids, "length": min(length, len(ids))})
+    else:
+        out.write(" ".join(map(str, ids)) + "\n")

@@ -1,0 +1,181 @@
+"""``nlpkit vectorize``."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal
+
+import typer
+
+from nlpkit import textio
+from nlpkit.cli import options
+from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.output import open_output
+from nlpkit.errors import NlpkitError
+from nlpkit.tokenizers.pipeline import TokenSettings, read_tokens
+from nlpkit.vocab import Vocab
+
+app = new_app()
+Mode = Literal["one-hot", "hash", "binary", "count", "freq", "tfidf"]
+MOST_CELLS = 1 << 31  # a dense array beyond this is a mistake more often than a wish
+
+
+@app.command(cls=Command)
+def vectorize(
+    inputs: options.Inputs = None,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            "--mode",
+            "-m",
+            help="hash: bucket numbers; one-hot: a row for each token; "
+            "the others: a row for each line, weighted so.",
+        ),
+    ] = "count",
+    vocab: Annotated[
+        str | None,
+        typer.Option("--vocab", "-V", metavar="FILE", help="A column for each entry of this."),
+    ] = None,
+    buckets: Annotated[
+        int | None,
+        typer.Option("--buckets", min=1, help="No vocabulary: hash tokens into so many columns."),
+    ] = None,
+    maxlen: Annotated[
+        int | None,
+        typer.Option("--maxlen", min=1, help="For one-hot: pad or cut lines to so many tokens."),
+    ] = None,
+    sparse: Annotated[
+        bool, typer.Option("--sparse", help="Write only what is not zero (index:value, or CSR).")
+    ] = False,
+    tokenizer: options.TokenizerName = "whitespace",
+    pattern: options.Pattern = None,
+    lower: options.Lower = False,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write; - is standard output, .npy an array, .npz arrays by name.",
+        ),
+    ] = "-",
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+) -> None:
+    """Turn lines of tokens into one-hot, hashed or counted rows.
+
+    hash gives each token a bucket from 1 to --buckets, the same on every machine, 0 being left for
+    padding. Rows of the other modes are as wide as the vocabulary or the number of buckets.
+    One-hot arrays have the shape (lines, tokens, columns), padded at the end with --maxlen; sparse
+    ones are a CSR matrix with a row for each token, as scipy.sparse.load_npz reads it.
+
+    Examples:
+      $ echo "cold food" | nlpkit vectorize --mode hash --buckets 50
+      $ nlpkit vocab build sample_corpora/world.txt -o world.vocab
+      $ nlpkit vectorize -m tfidf -V world.vocab --sparse sample_corpora/world.txt | head -3
+      $ nlpkit vectorize -m one-hot -V world.vocab --sparse sample_corpora/world.txt -o world.npz
+      $ echo "the king" | nlpkit vectorize -m one-hot -V world.vocab --maxlen 4 -o king.npy
+      $ printf 'a b\\nb c b\\n' | nlpkit vectorize -m binary --buckets 8
+    """
+    from nlpkit.sequences import bag_of_words, hashing
+
+    options.require_one(vocab=vocab, buckets=buckets)
+    if mode == "hash" and buckets is None:
+        raise UsageError("--mode hash needs --buckets")
+    if maxlen is not None and mode != "one-hot":
+        raise UsageError("--maxlen goes with --mode one-hot")
+    if output.endswith(".npy") and sparse:
+        raise UsageError("sparse rows go to an .npz file, a .npy file holds one dense array")
+    settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    lines = (tokens for rows in read_tokens(blocks, settings, errors) for tokens in rows)
+    if buckets is not None:
+        columns, first = buckets, 1
+        ids: Iterable[list[int]] = (hashing(tokens, columns) for tokens in lines)
+    else:
+        loaded = Vocab.load(str(vocab))
+        columns, first = len(loaded), 0
+        ids = (loaded.encode(tokens) for tokens in lines)
+    if mode == "hash":
+        _write_ids(output, ids)
+        return
+    from_zero = ([index - first for index in row] for row in ids)
+    if mode == "one-hot":
+        _write_one_hot(output, from_zero, columns, maxlen, sparse)
+    else:
+        _write_bags(output, bag_of_words(from_zero, columns, mode), sparse)
+
+
+def _write_ids(output: str, rows: Iterable[list[int]]) -> None:
+    if output.endswith((".npy", ".npz")):
+        raise NlpkitError(
+            "lines of different length make no array",
+            hint="nlpkit vectorize --mode hash ... | nlpkit pad --maxlen auto -o FILE.npy",
+        )
+    with open_output(output) as out:
+        for row in rows:
+            out.write(" ".join(map(str, row)) + "\n")
+
+
+def _write_one_hot(
+    output: str, rows: Iterable[list[int]], columns: int, maxlen: int | None, sparse: bool
+) -> None:
+    import numpy as np
+
+    from nlpkit.sequences import SparseRows, one_hot, pad_sequences
+
+    if not output.endswith((".npy", ".npz")):
+        with open_output(output) as out:
+            for row in rows:
+                for index in row[:maxlen]:
+                    cells = (str(int(column == index)) for column in range(columns))
+                    out.write(f"{index}:1\n" if sparse else " ".join(cells) + "\n")
+                out.write("\n")
+        return
+    kept = list(rows)
+    if sparse:
+        flat = np.array([index for row in kept for index in row[:maxlen]], dtype=np.int32)
+        matrix = SparseRows(
+            np.ones(len(flat), dtype=np.uint8), flat, np.arange(len(flat) + 1), (len(flat), columns)
+        )
+        lengths = [len(row[:maxlen]) for row in kept]
+        textio.write_array(output, **matrix.arrays(), lengths=np.array(lengths, dtype=np.int64))
+        return
+    widths = {len(row) for row in kept}
+    if maxlen is None and len(widths) > 1:
+        raise NlpkitError(
+            f"lines of {min(widths)} to {max(widths)} tokens make no array",
+            hint="--maxlen N to pad and cut, or --sparse with an .npz file",
+        )
+    ids = pad_sequences(kept, maxlen, padding="post", truncating="post")  # (N, T)
+    _check_size(ids.size * columns)
+    textio.write_array(output, one_hot=one_hot(ids, columns))
+
+
+def _write_bags(output: str, bags: Any, sparse: bool) -> None:
+    if output.endswith((".npy", ".npz")):
+        if sparse:
+            textio.write_array(output, **bags.arrays())
+        else:
+            _check_size(bags.shape[0] * bags.shape[1])
+            textio.write_array(output, rows=bags.to_dense())
+        return
+    with open_output(output) as out:
+        for pairs in _sparse_rows(bags):
+            if sparse:
+                cells = [f"{index}:{value:g}" for index, value in pairs.items()]
+            else:
+                cells = [f"{pairs.get(index, 0):g}" for index in range(bags.shape[1])]
+            out.write(" ".join(cells) + "\n")
+
+
+def _sparse_rows(bags: Any) -> Iterator[dict[int, float]]:
+    indices, data, edges = bags.indices.tolist(), bags.data.tolist(), bags.indptr.tolist()
+    for start, end in itertools.pairwise(edges):
+        yield dict(zip(indices[start:end], data[start:end], strict=True))
+
+
+def _check_size(cells: int) -> None:
+    if cells > MOST_CELLS:
+        raise NlpkitError(f"a dense array of {cells:,} cells is too large", hint="--sparse")

@@ -1,0 +1,213 @@
+"""``nlpkit vocab``: build, merge and look at vocabularies."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from nlpkit import textio
+from nlpkit.cli import options
+from nlpkit.cli.frame import Command, new_app
+from nlpkit.cli.output import Notes, Writer, open_output
+from nlpkit.counting import count_tokens
+from nlpkit.errors import NlpkitError
+from nlpkit.tokenizers.pipeline import Tokens, TokenSettings
+from nlpkit.vocab import PAD, SPECIALS, UNK, Vocab
+
+app = new_app("Vocabularies: build, merge, stats.")
+
+
+@app.command(cls=Command)
+def build(
+    inputs: options.Inputs = None,
+    tokenizer: options.TokenizerName = "whitespace",
+    pattern: options.Pattern = None,
+    lower: options.Lower = False,
+    min_count: Annotated[
+        int, typer.Option("--min-count", min=1, help="Leave out tokens seen fewer times.")
+    ] = 1,
+    max_size: Annotated[
+        int | None,
+        typer.Option(
+            "--max-size", min=1, help="Keep so many entries at most, special tokens included."
+        ),
+    ] = None,
+    special: options.Special = None,
+    no_specials: Annotated[
+        bool, typer.Option("--no-specials", help=f"Leave out {PAD} and {UNK}.")
+    ] = False,
+    output: options.Output = "-",
+    jobs: options.Jobs = 1,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Count tokens into a vocabulary: token<TAB>count, an entry a line, its id the line from 0.
+
+    Special tokens come first (<pad> is 0, <unk> is 1, then those of --special), then the rest by
+    count, ties by token. Tokens are what stands between spaces; name a --tokenizer for raw text.
+
+    Examples:
+      $ nlpkit vocab build sample_corpora/world.txt -o world.vocab --min-count 5
+      $ nlpkit vocab build -t word --lower sample_corpora/tales.txt --max-size 1000 | head
+      $ nlpkit tokenize sample_corpora/tales.txt | nlpkit vocab build --special "<bos>" | head -5
+    """
+    settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+    Tokens(settings)
+    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    counts = count_tokens(blocks, settings, errors=errors, jobs=options.resolve_jobs(jobs))
+    if not counts:
+        raise NlpkitError("no tokens to count", hint="text with at least one token")
+    specials = [*([] if no_specials else SPECIALS), *(special or [])]
+    for token in specials:
+        if not token or token != token.strip() or len(token.split()) != 1:
+            raise NlpkitError(f"a special token is one word without spaces, not {token!r}")
+    vocab = Vocab.from_counts(counts, specials=specials, min_count=min_count, max_size=max_size)
+    with open_output(output) as out:
+        out.write(vocab.dumps())
+    kept, total = sum(vocab.counts), sum(counts.values())
+    Notes(quiet).say(
+        f"{len(vocab):,} entries of {len(counts):,} types cover "
+        f"{100 * kept / total:.1f}% of {total:,} tokens"
+    )
+
+
+@app.command(cls=Command)
+def merge(
+    vocabs: Annotated[
+        list[str], typer.Argument(metavar="VOCAB...", help="Two or more vocabulary files.")
+    ],
+    output: options.Output = "-",
+) -> None:
+    """Add vocabularies up, as if their texts had been counted together.
+
+    Count each shard with --min-count 1 (the default): what one shard leaves out is gone. Limits go
+    to the merged one: nlpkit vocab merge A B | awk -F'\\t' '$2 == 0 || $2 >= 5'.
+
+    Examples:
+      $ nlpkit vocab build sample_corpora/world.txt -o world.vocab
+      $ nlpkit tokenize sample_corpora/tales.txt | nlpkit vocab build -o tales.vocab
+      $ nlpkit vocab merge world.vocab tales.vocab | head
+    """
+    first, *others = [Vocab.load(path) for path in vocabs]
+    with open_output(output) as out:
+        out.write(first.merge(*others).dumps())
+
+
+@app.command(cls=Command)
+def stats(
+    vocab: Annotated[str, typer.Argument(metavar="VOCAB", help="A vocabulary file.")],
+    heldout: Annotated[
+        str | None,
+        typer.Option(
+            "--heldout", metavar="FILE", help="Report the share of unknown tokens of this text."
+        ),
+    ] = None,
+    tokenizer: options.TokenizerName = "whitespace",
+    pattern: options.Pattern = None,
+    lower: options.Lower = False,
+    plot: Annotated[
+        str | None,
+        typer.Option("--plot", metavar="FILE", help="Draw the Zipf curve to a .png or .svg."),
+    ] = None,
+    json: options.Json = False,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+) -> None:
+    """Show how a vocabulary covers its text: types, tokens, hapaxes, coverage, Zipf's curve.
+
+    --tokenizer and --lower say how the --heldout text becomes tokens. The curve is drawn in the
+    terminal too: count by rank, both on log scales.
+
+    Examples:
+      $ nlpkit vocab build sample_corpora/world.txt -o world.vocab
+      $ nlpkit vocab stats world.vocab
+      $ nlpkit vocab stats world.vocab --heldout sample_corpora/tales.txt -t word --lower
+      $ nlpkit vocab stats world.vocab --plot zipf.svg --json
+    """
+    loaded = Vocab.load(vocab)
+    counts = [count for count in loaded.counts if count]
+    if not counts:
+        raise NlpkitError(f"{vocab}: no token with a count in it")
+    record = vocab_record(loaded)
+    if heldout is not None:
+        settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+        blocks = textio.read_blocks([heldout], encoding=encoding, errors=errors)
+        seen = count_tokens(blocks, settings, errors=errors)
+        total = sum(seen.values())
+        unknown = sum(count for token, count in seen.items() if token not in loaded)
+        record["heldout_tokens"] = total
+        record["heldout_unknown"] = unknown
+        record["heldout_unknown_rate"] = unknown / total if total else 0.0
+    if plot is not None:
+        draw_zipf(counts, plot)
+    with open_output("-") as out:
+        if json:
+            out.write_json(record)
+        else:
+            _show(out, record, counts)
+
+
+def vocab_record(vocab: Vocab) -> dict[str, Any]:
+    """The numbers of ``vocab stats``."""
+    counts = sorted((count for count in vocab.counts if count), reverse=True)
+    total = sum(counts)
+    coverage: dict[str, float] = {}
+    size, done = 10, 0
+    for rank, count in enumerate(counts, 1):
+        done += count
+        if rank == size or rank == len(counts):
+            coverage[str(rank)] = done / total
+            size *= 10
+    return {
+        "entries": len(vocab),
+        "specials": vocab.specials,
+        "types": len(counts),
+        "tokens": total,
+        "hapaxes": sum(count == 1 for count in counts),
+        "coverage": coverage,
+    }
+
+
+def _show(out: Writer, record: dict[str, Any], counts: list[int]) -> None:
+    from nlpkit.textplot import plot
+
+    out.write(f"entries\t{record['entries']}\tof them special: {' '.join(record['specials'])}\n")
+    out.write(f"types\t{record['types']}\n")
+    out.write(f"tokens\t{record['tokens']}\n")
+    share = 100 * record["hapaxes"] / record["types"]
+    out.write(f"hapaxes\t{record['hapaxes']}\t{share:.1f}% of types\n")
+    for size, covered in record["coverage"].items():
+        out.write(f"top {size}\t{100 * covered:.2f}%\tof tokens\n")
+    if "heldout_tokens" in record:
+        rate = 100 * record["heldout_unknown_rate"]
+        out.write(f"unknown\t{rate:.2f}%\tof {record['heldout_tokens']} held-out tokens\n")
+    if sys.stdout.isatty():
+        ranks, values = _log_curve(counts)
+        out.write(plot(ranks, values, label="log10 of count by log10 of rank") + "\n")
+
+
+def _log_curve(counts: list[int]) -> tuple[list[float], list[float]]:
+    ordered = sorted(counts, reverse=True)
+    return (
+        [math.log10(rank) for rank in range(1, len(ordered) + 1)],
+        [math.log10(count) for count in ordered],
+    )
+
+
+def draw_zipf(counts: list[int], path: str) -> None:
+    """Count by rank on log scales, with the line of slope -1 that Zipf's law predicts."""
+    from nlpkit.pictures import figure, save_figure
+
+    ordered = sorted(counts, reverse=True)
+    ranks = range(1, len(ordered) + 1)
+    drawn, axes = figure()
+    axes.loglog(ranks, ordered, ".", markersize=3, label="this vocabulary")
+    axes.loglog(ranks, [ordered[0] / rank for rank in ranks], "--", label="1 / rank")
+    axes.set_xlabel("rank")
+    axes.set_ylabel("count")
+    axes.legend()
+    save_figure(drawn, path)
