@@ -1,0 +1,1 @@
+"""Language models behind one contract: ``forward(idx, targets=None) -> (logits, loss)``."""

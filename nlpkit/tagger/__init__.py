@@ -1,0 +1,1 @@
+"""Sequence labelling: parts of speech, named entities, characters."""
