@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 from random import Random
 
-from makers import world
+from makers import reviews, world
 
 SEED = 20250101
 HERE = Path(__file__).parent
-MAKERS = (world,)
+MAKERS = (world, reviews)
 
 
 def make_all() -> dict[str, str]:
