@@ -1,0 +1,1 @@
+"""Word vectors: keep, query, evaluate, convert and plot them (``word2vec`` trains them)."""

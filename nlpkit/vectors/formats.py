@@ -1,0 +1,120 @@
+"""Load vectors from whatever a path holds, told by its content, and save them in any format.
+
+The formats themselves are in ``folder``, ``textformat``, ``binaryformat`` and ``fasttext``.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from typing import Any
+
+from nlpkit import textio
+from nlpkit.errors import NlpkitError
+from nlpkit.vectors import binaryformat, fasttext, folder, textformat
+from nlpkit.vectors.source import Source, open_source
+from nlpkit.vectors.store import Vectors
+
+
+class Format(str, Enum):
+    """What can be written. ``fasttext`` is the ``.vec`` text file, not the ``.bin`` model."""
+
+    FOLDER = "folder"
+    WORD2VEC = "word2vec"
+    BINARY = "binary"
+    GLOVE = "glove"
+    FASTTEXT = "fasttext"
+
+
+_PICKLE = b"\x80"
+_ZIP = b"PK\x03\x04"
+_NPY = b"\x93NUMPY"
+
+
+def detect(source: Source) -> str:
+    """What a file is: ``text``, ``binary`` or ``fasttext-bin``; anything else is an error.
+
+    >>> detect(Source("x", b"1 2\\nthe 0.5 0.5\\n"))
+    'text'
+    """
+    start = source.data[:8]
+    if start.startswith(fasttext.MAGIC):
+        return "fasttext-bin"
+    if start.startswith(_PICKLE) and start[1:2] in b"\2\3\4\5":
+        raise NlpkitError(
+            f"{source.name} is a pickle, as gensim's save() writes; reading one can run code",
+            hint="in Python with gensim: "
+            "KeyedVectors.load(FILE).save_word2vec_format('vectors.bin', binary=True)",
+        )
+    if start.startswith((_ZIP, _NPY)):
+        kind = "a zip archive" if start.startswith(_ZIP) else "a numpy array without words"
+        raise NlpkitError(f"{source.name} is {kind}, not word vectors")
+    header = textformat.read_header(source)
+    if header is not None:
+        is_text = textformat.looks_like_rows(source, header.end, header.dim)
+        return "text" if is_text else "binary"
+    if textformat.guess_dim(source) is not None:
+        return "text"
+    raise NlpkitError(
+        f"{source.name} does not hold word vectors",
+        hint="a model folder, word2vec text or binary, GloVe, fastText .vec or .bin",
+    )
+
+
+def load(path: str, *, errors: str = "strict") -> Vectors:
+    """Vectors from a model folder or a file of any known format, compressed or not.
+
+    ``errors`` (strict, replace, ignore) is for words that are not UTF-8.
+
+    >>> load("glove.6B.50d.txt").get("the")  # doctest: +SKIP
+    """
+    if os.path.isdir(path):
+        return folder.read_folder(path)
+    with open_source(path, errors) as source:
+        kind = detect(source)
+        if kind == "fasttext-bin":
+            return fasttext.read_fasttext(source)
+        if kind == "text":
+            return textformat.read_text(source)
+        header = textformat.read_header(source)
+        assert header is not None, "a binary file is told by its header"
+        return binaryformat.read_binary(source, header)
+
+
+def format_of_name(path: str) -> Format:
+    """The format that a file name suggests; a name without a known ending is a folder.
+
+    >>> format_of_name("v.vec").value, format_of_name("v.bin").value, format_of_name("v").value
+    ('fasttext', 'binary', 'folder')
+    """
+    name = os.path.basename(path).lower()
+    if "glove" in name and name.endswith(".txt"):
+        return Format.GLOVE
+    endings = {".txt": Format.WORD2VEC, ".vec": Format.FASTTEXT, ".bin": Format.BINARY}
+    return endings.get(os.path.splitext(name)[1], Format.FOLDER)
+
+
+def save(
+    vectors: Vectors,
+    path: str,
+    format: Format | None = None,
+    *,
+    settings: dict[str, Any] | None = None,
+    force: bool = False,
+) -> Format:
+    """Write vectors whole or not at all, in the given format or the one the name suggests."""
+    chosen = format_of_name(path) if format is None else format
+    broken = next((word for word in vectors.words if "\n" in word or not word), None)
+    if broken is not None:
+        raise NlpkitError(f"no format can hold the word {broken!r}")
+    if chosen is Format.FOLDER:
+        folder.write_folder(vectors, path, settings=settings, force=force)
+        return chosen
+    if os.path.exists(path) and not force:
+        raise NlpkitError(f"{path} exists already", hint="--force to replace it")
+    with textio.atomic_writer(path) as out:
+        if chosen is Format.BINARY:
+            binaryformat.write_binary(vectors, out)
+        else:
+            textformat.write_text(vectors, out, header=chosen is not Format.GLOVE)
+    return chosen

@@ -1,0 +1,88 @@
+"""Find the best-scoring rows for many queries at once, a block of rows at a time.
+
+Scores come from a function, so that nearest neighbours and all kinds of analogy share this loop.
+A block of scores is one matrix product that stays in the processor's cache. Of each block only
+what beats the best found so far is looked at, which soon is next to nothing; so finding the top
+costs little beside the products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# (start, stop) -> scores (queries, stop - start), the higher the better
+ScoreBlock = Callable[[int, int], "NDArray[np.float32]"]
+
+QUERIES_AT_ONCE = 1024
+_SCORES_AT_ONCE = 1 << 20
+_LARGEST_BLOCK = 1 << 16
+
+
+class _Best:
+    """Candidates (query, row, score) and, for each query, the score a new one has to beat."""
+
+    def __init__(self, n_queries: int, keep: int) -> None:
+        self.keep = keep
+        self.queries = np.empty(0, np.int64)
+        self.rows = np.empty(0, np.int64)
+        self.scores = np.empty(0, np.float32)
+        self.threshold = np.full(n_queries, -np.inf, np.float32)
+
+    def add(self, scores: NDArray[np.float32], first_row: int) -> None:
+        flat = np.flatnonzero(scores > self.threshold[:, None])  # quicker than nonzero in 2-D
+        queries, columns = np.divmod(flat, scores.shape[1])
+        self.queries = np.concatenate([self.queries, queries])
+        self.rows = np.concatenate([self.rows, columns + first_row])
+        self.scores = np.concatenate([self.scores, scores[queries, columns]])
+
+    def tidy(self) -> None:
+        """Keep the best of each query, best first; between equals the earlier row."""
+        order = np.lexsort((self.rows, -self.scores, self.queries))
+        queries = self.queries[order]
+        rank = np.arange(len(queries)) - np.searchsorted(queries, queries)
+        order = order[rank < self.keep]
+        self.queries, self.rows, self.scores = (
+            self.queries[order],
+            self.rows[order],
+            self.scores[order],
+        )
+        last = np.searchsorted(self.queries, np.arange(len(self.threshold)), side="right") - 1
+        self.threshold = self.scores[last]
+
+
+def best_rows(
+    score: ScoreBlock, n_queries: int, n_rows: int, keep: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The ``keep`` best rows of each query and their scores, both (queries, keep), best first.
+
+    Scores must be finite; at most ``n_rows`` rows come back.
+
+    >>> table = np.array([[0.1, 0.9, 0.5], [0.3, 0.2, 0.3]], np.float32)
+    >>> best_rows(lambda start, stop: table[:, start:stop], 2, 3, keep=2)[0].tolist()
+    [[1, 2], [0, 2]]
+    """
+    keep = min(keep, n_rows)
+    if keep == 0 or n_queries == 0:
+        return np.empty((n_queries, 0), np.int64), np.empty((n_queries, 0), np.float32)
+    best = _Best(n_queries, keep)
+    block = max(keep, min(_LARGEST_BLOCK, _SCORES_AT_ONCE // n_queries))
+    tidy_at = 0
+    for start in range(0, n_rows, block):
+        stop = min(start + block, n_rows)
+        scores = score(start, stop)
+        if start == 0:
+            # just under the block's own keep-th best, so that it is found among the candidates
+            seed = np.partition(scores, -keep, axis=1)[:, -keep]
+            best.threshold = np.nextafter(seed, np.float32(-np.inf), dtype=np.float32)
+        best.add(scores, start)
+        # with twice the rows seen, about as many candidates as kept ones have piled up
+        if stop >= tidy_at or len(best.rows) > 8 * keep * n_queries or stop == n_rows:
+            best.tidy()
+            tidy_at = 2 * stop
+    return best.rows.reshape(n_queries, keep), best.scores.reshape(n_queries, keep)

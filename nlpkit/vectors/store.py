@@ -1,0 +1,242 @@
+"""Vectors: words, a matrix with a row for each, and the search for the rows nearest to a vector.
+
+The matrix may be memory-mapped: it is only ever read block by block, and no scaled copy of it is
+made. Reading and writing files is in ``formats``; questions put in words are in ``query``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from nlpkit.errors import NlpkitError
+from nlpkit.vectors.search import QUERIES_AT_ONCE, ScoreBlock, best_rows
+from nlpkit.vectors.words import ListedWords, Words, close_spellings
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+_BLOCK_ROWS = 1 << 14
+
+
+class Metric(str, Enum):
+    """How near two vectors are: by angle, by product, or by distance (smaller is nearer)."""
+
+    COSINE = "cosine"
+    DOT = "dot"
+    EUCLIDEAN = "euclidean"
+
+
+class Neighbour(NamedTuple):
+    """A row that was found. ``score`` is a distance when the metric is euclidean."""
+
+    word: str
+    score: float
+    row: int
+
+
+class Subwords(Protocol):
+    """Something that makes a vector for a word outside the vocabulary."""
+
+    def vector(self, word: str) -> Floats | None: ...
+
+
+class Vectors:
+    """A set of word vectors. Rows are ordered by frequency, the most frequent word first.
+
+    >>> vectors = Vectors(["cat", "dog", "car"], np.array([[1, 0], [1, 0.2], [0, 1]], np.float32))
+    >>> "cat" in vectors, vectors.index("dog")
+    (True, 1)
+    >>> [near.word for near in vectors.nearest(vectors.matrix[:1], 2, banned=[[0]])[0]]
+    ['dog', 'car']
+    """
+
+    def __init__(
+        self,
+        words: Words | list[str],
+        matrix: Floats,
+        *,
+        subwords: Subwords | None = None,
+        duplicates: int = 0,
+    ) -> None:
+        self.words = ListedWords(words) if isinstance(words, list) else words
+        self.matrix = matrix  # (V, D)
+        self.subwords = subwords
+        self.duplicates = duplicates  # rows of the file that repeated a word and were dropped
+        if matrix.ndim != 2 or len(self.words) != len(matrix):
+            raise ValueError(f"{len(self.words)} words for a matrix of shape {matrix.shape}")
+
+    @classmethod
+    def from_rows(
+        cls,
+        words: list[str],
+        matrix: Floats,
+        *,
+        name: str,
+        counts: NDArray[np.int64] | None = None,
+        subwords: Subwords | None = None,
+    ) -> Vectors:
+        """Rows as a file gives them: the first of a repeated word is kept, NaN is refused.
+
+        >>> Vectors.from_rows(["a", "b", "a"], np.eye(3, dtype=np.float32), name="x").duplicates
+        1
+        """
+        for start in range(0, len(matrix), _BLOCK_ROWS):
+            finite = np.isfinite(matrix[start : start + _BLOCK_ROWS]).all(axis=1)
+            if not finite.all():
+                row = start + int(np.argmin(finite))
+                raise NlpkitError(
+                    f"{name}: the vector of {words[row]!r} holds a number that is not finite",
+                    hint="remove that word from the file",
+                )
+        first = dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
+        duplicates = len(words) - len(first)
+        if duplicates:
+            rows = np.sort(np.fromiter(first.values(), np.int64, len(first)))
+            words = [words[row] for row in rows]
+            matrix = matrix[rows]
+            counts = None if counts is None else counts[rows]
+        listed = ListedWords(words, counts)
+        return cls(listed, matrix, subwords=subwords, duplicates=duplicates)
+
+    # --- one word -------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a vector."""
+        return int(self.matrix.shape[1])
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self.words.find(word) is not None
+
+    def index(self, word: str) -> int:
+        """The row of a word; an unknown one is an error that names spellings that exist."""
+        row = self.words.find(word)
+        if row is None:
+            raise self.unknown(word)
+        return row
+
+    def get(self, word: str) -> Floats:
+        """The vector of a word, from its subwords when the word is unknown and the set has them."""
+        row = self.words.find(word)
+        if row is not None:
+            return np.array(self.matrix[row])
+        vector = None if self.subwords is None else self.subwords.vector(word)
+        if vector is None:
+            raise self.unknown(word)
+        return vector
+
+    def unknown(self, word: str) -> NlpkitError:
+        """The error for a word that has no vector."""
+        close = close_spellings(word, self.words)
+        return NlpkitError(f"unknown word: {word!r}", hint=" or ".join(map(repr, close)))
+
+    # --- many rows ------------------------------------------------------------------------------
+
+    @cached_property
+    def norms(self) -> Floats:
+        """The length of each row."""
+        norms = np.empty(len(self), np.float32)
+        for start in range(0, len(self), _BLOCK_ROWS):
+            block = self.matrix[start : start + _BLOCK_ROWS]
+            np.sqrt(np.einsum("rd,rd->r", block, block), out=norms[start : start + len(block)])
+        if not np.isfinite(norms).all():
+            word = self.words[int(np.argmin(np.isfinite(norms)))]
+            raise NlpkitError(
+                f"the vector of {word!r} holds a number that is not finite or too large",
+                hint="train or fetch the vectors again",
+            )
+        return norms
+
+    @cached_property
+    def _inverse_norms(self) -> Floats:
+        # a zero vector is at a right angle to everything
+        return np.divide(1, self.norms, out=np.zeros_like(self.norms), where=self.norms > 0)
+
+    def cosines(self, queries: Floats) -> ScoreBlock:
+        """Blocks of cosines between query vectors (Q, D) and rows, for ``best_rows``."""
+        queries = unit_rows(queries)
+
+        def block(start: int, stop: int) -> Floats:
+            inverse = self._inverse_norms[start:stop]
+            if len(queries) > self.dim:  # scale whichever is smaller: the rows or the products
+                return queries @ (self.matrix[start:stop] * inverse[:, None]).T
+            return (queries @ self.matrix[start:stop].T) * inverse
+
+        return block
+
+    def _scores(self, queries: Floats, metric: Metric) -> ScoreBlock:
+        if metric is Metric.COSINE:
+            return self.cosines(queries)
+        if metric is Metric.DOT:
+            return lambda start, stop: queries @ self.matrix[start:stop].T
+        # |q - x|^2 = |q|^2 - 2 (q.x - |x|^2 / 2), so the bracket ranks by distance
+        halves = np.square(self.norms) / 2
+        return lambda start, stop: queries @ self.matrix[start:stop].T - halves[start:stop]
+
+    def nearest(
+        self,
+        queries: Floats,
+        n: int,
+        *,
+        metric: Metric = Metric.COSINE,
+        banned: Sequence[Iterable[int]] = (),
+        restrict: int | None = None,
+    ) -> list[list[Neighbour]]:
+        """The ``n`` nearest words of each query vector (Q, D), nearest first.
+
+        ``banned`` has the rows that each query must not find (the words of the question);
+        ``restrict`` looks at the so many most frequent words only.
+        """
+        queries = np.atleast_2d(np.asarray(queries, np.float32))
+        forbidden = [frozenset(rows) for rows in banned] or [frozenset()] * len(queries)
+        n_rows = len(self) if restrict is None else min(restrict, len(self))
+        found: list[list[Neighbour]] = []
+        for start in range(0, len(queries), QUERIES_AT_ONCE):
+            batch = queries[start : start + QUERIES_AT_ONCE]
+            bans = forbidden[start : start + len(batch)]
+            keep = n + max(map(len, bans))
+            rows, _ = best_rows(self._scores(batch, metric), len(batch), n_rows, keep)
+            scores = self._exact(batch, rows, metric)
+            sign = 1 if metric is Metric.EUCLIDEAN else -1
+            order = np.lexsort((rows, sign * scores), axis=1)
+            rows = np.take_along_axis(rows, order, axis=1)
+            scores = np.take_along_axis(scores, order, axis=1)
+            for query, ban in enumerate(bans):
+                pairs = zip(rows[query].tolist(), scores[query].tolist(), strict=True)
+                kept = [(row, score) for row, score in pairs if row not in ban][:n]
+                found.append([Neighbour(self.words[row], score, row) for row, score in kept])
+        return found
+
+    def _exact(
+        self, queries: Floats, rows: NDArray[np.int64], metric: Metric
+    ) -> NDArray[np.float64]:
+        """Scores (Q, K) in float64, so that one query and a thousand give the same digits."""
+        exact_queries = queries.astype(np.float64)
+        near = self.matrix[rows].astype(np.float64)  # (Q, K, D)
+        if metric is Metric.EUCLIDEAN:
+            return np.linalg.norm(near - exact_queries[:, None], axis=2)
+        products = np.einsum("qd,qkd->qk", exact_queries, near)
+        if metric is Metric.DOT:
+            return products
+        lengths = np.linalg.norm(exact_queries, axis=1)[:, None] * np.linalg.norm(near, axis=2)
+        return np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
+
+
+def unit_rows(matrix: Floats) -> Floats:
+    """Rows scaled to length 1; a row of zeros stays.
+
+    >>> unit_rows(np.array([[3, 4], [0, 0]], np.float32)).tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    """
+    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return np.divide(matrix, norms, out=np.zeros_like(matrix), where=norms > 0)

@@ -1,0 +1,172 @@
+"""The words of a set of vectors, by row: a plain list, or the unread text of ``vocab.tsv``.
+
+``StoredWords`` is why a question to 400,000 words is answered at once: finding one word is a
+search through bytes, and only the words that are shown are ever decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+
+from nlpkit.errors import NlpkitError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_NEWLINE = ord("\n")
+# a search costs milliseconds, a dictionary of all words some tenths of a second
+_SEARCHES_BEFORE_INDEX = 20
+
+
+class ListedWords(Sequence[str]):
+    """Words in memory.
+
+    >>> words = ListedWords(["the", "of"])
+    >>> words.find("of"), words.find("off")
+    (1, None)
+    """
+
+    def __init__(self, words: Sequence[str], counts: NDArray[np.int64] | None = None) -> None:
+        self._words = list(words)
+        self.counts = counts  # how often each word was seen, where somebody counted
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        return self._words[row]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._words)
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {word: row for row, word in enumerate(self._words)}
+
+    def find(self, word: str) -> int | None:
+        """The row of a word, or nothing."""
+        return self._rows.get(word)
+
+
+class StoredWords(Sequence[str]):
+    """Words still in the bytes of a ``token<TAB>count`` file.
+
+    >>> words = StoredWords(b"the\\t12\\nof\\t7\\n", "vocab.tsv")
+    >>> words[1], words.find("of"), words.counts.tolist()
+    ('of', 1, [12, 7])
+    """
+
+    def __init__(self, data: bytes, name: str) -> None:
+        data = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
+        # every line, the first one too, now stands between two newlines
+        self._data = b"\n" + data if data.endswith(b"\n") else b"\n" + data + b"\n"
+        self._name = name
+        ends = np.flatnonzero(np.frombuffer(self._data, np.uint8) == _NEWLINE)
+        self._starts = ends + 1  # of each line, and of what would follow the last
+        self._searches = 0
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        if isinstance(row, slice):
+            return [self[each] for each in range(*row.indices(len(self)))]
+        if not -len(self) <= row < len(self):
+            raise IndexError(row)
+        return self._line(row % len(self))[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return (self._line(row)[0] for row in range(len(self)))
+
+    def _line(self, row: int) -> tuple[str, int]:
+        line = self._data[self._starts[row] : self._starts[row + 1] - 1]
+        word, tab, count = line.rpartition(b"\t")
+        try:
+            if not tab or not count.isdigit():
+                raise ValueError("expected token<TAB>count")
+            return word.decode(), int(count)
+        except ValueError as error:
+            raise NlpkitError(f"{self._name} is damaged: line {row + 1}: {error}") from None
+
+    @property
+    def counts(self) -> NDArray[np.int64] | None:
+        """How often each word was seen; nothing when all are 0, that is when nobody counted."""
+        counts = np.array([self._line(row)[1] for row in range(len(self))], np.int64)
+        return counts if counts.any() else None
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {word: row for row, word in enumerate(self)}
+
+    def find(self, word: str) -> int | None:
+        """The row of a word, or nothing."""
+        if self._searches >= _SEARCHES_BEFORE_INDEX:
+            return self._rows.get(word)
+        self._searches += 1
+        wanted = b"\n" + word.encode("utf-8", "surrogateescape") + b"\t"
+        found = self._data.find(wanted)
+        while found >= 0:
+            # a word that itself holds a tab begins like a line of a shorter word
+            if self._data[found + len(wanted) : self._data.index(b"\n", found + 1)].isdigit():
+                return int(np.searchsorted(self._starts, found + 1))
+            found = self._data.find(wanted, found + 1)
+        return None
+
+
+Words = ListedWords | StoredWords
+
+
+def close_spellings(word: str, words: Sequence[str], n: int = 3) -> list[str]:
+    """Words one could have meant: other letter case first, then the fewest slips.
+
+    >>> close_spellings("quene", ["the", "queen", "Queen", "green", "king"])
+    ['queen', 'Queen']
+    """
+    most_slips = 1 + len(word) // 5
+    candidates = [other for other in words if abs(len(other) - len(word)) <= most_slips]
+    if not word or not candidates:
+        return []
+    slips = edit_distances(word.casefold(), [other.casefold() for other in candidates])
+    order = np.argsort(slips, kind="stable")[:n]  # stable: the more frequent word first
+    return [candidates[index] for index in order if slips[index] <= most_slips]
+
+
+def edit_distances(word: str, others: Sequence[str]) -> NDArray[np.int16]:
+    """Letters to insert, delete, replace or swap with a neighbour, from a word to each other.
+
+    The usual table of dynamic programming, but each of its cells holds the answers for all the
+    other words at once; so half a million words take a few milliseconds a letter.
+
+    >>> edit_distances("quene", ["quene", "queen", "queens", "king"]).tolist()
+    [0, 1, 2, 4]
+    """
+    letters = np.array(others, dtype=np.str_)
+    width = letters.dtype.itemsize // 4
+    codes = letters.view(np.uint32).reshape(len(others), width).T.copy()  # (letters, words)
+    # rows[j]: from the letters of `word` so far to the first j letters of each other word
+    rows = [np.full(len(others), j, np.int16) for j in range(width + 1)]
+    rows_before = rows
+    for i, letter in enumerate(map(ord, word), 1):
+        new = [np.full(len(others), i, np.int16)]
+        for j in range(1, width + 1):
+            differs = codes[j - 1] != letter
+            best = np.minimum(np.minimum(rows[j], new[j - 1]) + 1, rows[j - 1] + differs)
+            if i > 1 and j > 1:
+                swapped = (codes[j - 2] == letter) & (codes[j - 1] == ord(word[i - 2]))
+                best = np.where(swapped, np.minimum(best, rows_before[j - 2] + 1), best)
+            new.append(best)
+        rows_before, rows = rows, new
+    lengths = np.array([len(other) for other in others])
+    return np.stack(rows)[lengths, np.arange(len(others))].astype(np.int16)
