@@ -99,9 +99,9 @@ def open_binary(path: str) -> BinaryIO:
         if path.endswith(".xz"):
             return cast(BinaryIO, lzma.open(path, "rb"))
         if path.endswith(".zst"):
-            import zstandard
+            from nlpkit.zstd import open_zstd
 
-            return cast(BinaryIO, zstandard.open(path, "rb"))
+            return open_zstd(path)
         return open(path, "rb")
     except FileNotFoundError:
         raise NlpkitError(
@@ -115,14 +115,9 @@ def open_binary(path: str) -> BinaryIO:
 def _reading(path: str) -> Iterator[BinaryIO]:
     """An open source whose read errors (a broken archive, an I/O error) name the file."""
     stream = open_binary(path)
-    broken: tuple[type[Exception], ...] = (EOFError, zlib.error, lzma.LZMAError, OSError)
-    if path.endswith(".zst"):
-        import zstandard
-
-        broken = (*broken, zstandard.ZstdError)
     try:
         yield stream
-    except broken as error:
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             raise
         what = "decompress" if path.endswith((".gz", ".bz2", ".xz", ".zst")) else "read"
@@ -141,7 +136,8 @@ def _raw_chunks(path: str, encoding: str, errors: str, size: int) -> Iterator[by
             chunk = read(size)
             while 0 < len(chunk) < len(_BOM) and _BOM.startswith(chunk) and (more := read(1)):
                 chunk += more
-            chunk = chunk[len(_BOM) :] if chunk.startswith(_BOM) else chunk
+            if chunk.startswith(_BOM):
+                chunk = chunk[len(_BOM) :] or read(size)
             while chunk:
                 yield chunk
                 chunk = read(size)
@@ -150,13 +146,22 @@ def _raw_chunks(path: str, encoding: str, errors: str, size: int) -> Iterator[by
         done = lines = 0
         while True:
             chunk = read(size)
+            state = decoder.getstate()
             try:
                 text = decoder.decode(chunk, final=not chunk)
             except UnicodeDecodeError as error:
-                position = f"byte {done + error.start + 1} of the file"
+                good = error.start - len(state[0])  # bytes of this chunk before the bad one
+                decoder.setstate(state)
+                lines += decoder.decode(chunk[: max(good, 0)]).count("\n")
+                position = f"byte {done + good + 1} of the file"
                 raise NlpkitError(
                     f"{source_name(path)}: line {lines + 1}, {position}: not valid {encoding}",
                     hint="--errors replace to put U+FFFD there",
+                ) from None
+            except UnicodeError as error:  # utf-16 without the mark that says which kind
+                raise NlpkitError(
+                    f"{source_name(path)}: not valid {encoding}: {error}",
+                    hint=f"another --encoding, such as {encoding}-le or utf-8",
                 ) from None
             done += len(chunk)
             lines += text.count("\n")

@@ -1,0 +1,59 @@
+"""A ``.zst`` file as a stream of bytes that notices when the file has been cut short.
+
+The reader of the ``zstandard`` library takes a missing end for the end, which would turn half a
+file into a whole one without a word. Left out: writing.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import BinaryIO, cast
+
+# A few bytes can stand for very many: little is read at a time so that memory stays bounded.
+READ_SIZE = 4096
+
+
+def open_zstd(path: str) -> BinaryIO:
+    """Open for reading; frames one behind the other are one stream, as for ``gzip``."""
+    return cast(BinaryIO, io.BufferedReader(_Frames(open(path, "rb")), buffer_size=1 << 16))
+
+
+class _Frames(io.RawIOBase):
+    def __init__(self, file: BinaryIO) -> None:
+        import zstandard
+
+        self._new_frame = zstandard.ZstdDecompressor().decompressobj
+        self._error = zstandard.ZstdError
+        self._file = file
+        self._frame = self._new_frame()
+        self._inside = False  # whether a frame has begun and not ended
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        while not self._ready:
+            packed = self._frame.unused_data or self._file.read(READ_SIZE)
+            if not packed:
+                if self._inside:
+                    raise EOFError("the file ends before its last frame does")
+                return 0
+            if self._frame.eof:
+                self._frame = self._new_frame()
+            try:
+                self._ready = memoryview(self._frame.decompress(packed))
+            except self._error as error:
+                raise OSError(str(error)) from None
+            self._inside = not self._frame.eof
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
