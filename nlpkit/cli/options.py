@@ -115,6 +115,49 @@ VocabFile = Annotated[
 ]
 
 
+def parse_duration(text: str) -> float:
+    """Seconds of a time such as ``90``, ``30s``, ``5m`` or ``1.5h``.
+
+    >>> parse_duration("1.5h")
+    5400.0
+    """
+    number, unit = (text[:-1], text[-1]) if text[-1:].isalpha() else (text, "s")
+    try:
+        seconds = float(number) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit.lower()]
+    except (ValueError, KeyError):
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise typer.BadParameter(f"{text!r} is no time; 90, 30s, 5m or 1.5h is")
+    return seconds
+
+
+MaxTime = Annotated[
+    float | None,
+    typer.Option(
+        "--max-time",
+        metavar="TIME",
+        parser=parse_duration,
+        help="Train for this long: 90, 30s, 5m or 1.5h. How far that gets depends on the machine.",
+    ),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on from the checkpoint of an interrupted run.")
+]
+LearningRate = Annotated[
+    float | None, typer.Option("--lr", min=0.0, help="Highest learning rate of AdamW.")
+]
+BatchSize = Annotated[
+    int | None, typer.Option("--batch-size", min=1, help="Examples to a step and process.")
+]
+Dropout = Annotated[
+    float | None,
+    typer.Option("--dropout", min=0.0, max=0.9, help="Share of activations set to 0 in training."),
+]
+WeightDecay = Annotated[
+    float | None, typer.Option("--weight-decay", min=0.0, help="Pull of weights towards 0.")
+]
+
+
 def _load_config(ctx: typer.Context, path: str | None) -> str | None:
     """Values of a file become defaults: flags and environment variables still win."""
     if path is None or ctx.resilient_parsing:

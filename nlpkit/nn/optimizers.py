@@ -1,0 +1,104 @@
+"""The two optimizers: AdamW with decay on matrices only, and Muon for hidden matrices.
+
+Muon (Jordan et al., 2024) takes the momentum of a matrix and makes all its singular values about 1
+before it steps: every direction the gradient names is followed equally, rare ones too. It is meant
+for matrices inside a network; embeddings, heads and vectors stay with AdamW.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+Pieces = Sequence[tuple[nn.Parameter, int]]  # a matrix, and how many blocks of rows it stacks
+
+
+def adamw(
+    parameters: Iterable[nn.Parameter],
+    *,
+    lr: float,
+    weight_decay: float = 0.01,
+    betas: tuple[float, float] = (0.9, 0.99),
+) -> torch.optim.AdamW:
+    """AdamW whose decay spares biases, gains and other vectors.
+
+    >>> optimizer = adamw(nn.Linear(2, 3).parameters(), lr=1e-3)
+    >>> [(len(group["params"]), group["weight_decay"]) for group in optimizer.param_groups]
+    [(1, 0.01), (1, 0.0)]
+    """
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    groups = [
+        {"params": [p for p in trained if p.dim() >= 2], "weight_decay": weight_decay},
+        {"params": [p for p in trained if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    return torch.optim.AdamW(groups, lr=lr, betas=betas, eps=1e-10, fused=True)
+
+
+def orthogonalize(matrices: Tensor, steps: int = 5) -> Tensor:
+    """The nearest matrices with all singular values about 1, by Newton-Schulz iteration.
+
+    >>> values = torch.linalg.svdvals(orthogonalize(torch.randn(1, 8, 4)))
+    >>> bool(((values > 0.5) & (values < 1.5)).all())
+    True
+    """
+    tall = matrices.size(-2) > matrices.size(-1)
+    x = matrices.mT if tall else matrices  # (n, r, c) with r <= c
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    for _ in range(steps):
+        gram = x @ x.mT  # (n, r, r)
+        # coefficients that lift small singular values fastest, at the price of landing near 1 only
+        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+    return x.mT if tall else x
+
+
+class Muon(torch.optim.Optimizer):
+    """Nesterov momentum, orthogonalised; matrices of one shape are worked on together.
+
+    A fused matrix (q, k and v in one) is given with its number of pieces and taken apart, for the
+    singular values of a stack are not those of its parts.
+    """
+
+    MOMENTUM = (0.85, 0.95)  # from, to
+    MOMENTUM_STEPS = 300
+
+    def __init__(self, matrices: Pieces, *, lr: float = 0.02, weight_decay: float = 0.0) -> None:
+        by_shape: dict[tuple[int, ...], list[tuple[nn.Parameter, int]]] = {}
+        for parameter, pieces in matrices:
+            rows, columns = parameter.shape
+            by_shape.setdefault((rows // pieces, columns), []).append((parameter, pieces))
+        groups: list[dict[str, Any]] = [
+            {"params": [parameter for parameter, _ in members], "pieces": [n for _, n in members]}
+            for members in by_shape.values()
+        ]
+        super().__init__(groups, {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """One update from the gradients at hand."""
+        for group in self.param_groups:
+            parameters, pieces = group["params"], group["pieces"]
+            state = self.state[parameters[0]]
+            gradients = torch.cat(
+                [
+                    parameter.grad.unflatten(0, (n, -1))
+                    for parameter, n in zip(parameters, pieces, strict=True)
+                ]
+            )  # (n, r, c)
+            if not state:
+                state["step"] = torch.zeros(())
+                state["momentum"] = torch.zeros_like(gradients)
+            first, last = self.MOMENTUM
+            momentum = first + (last - first) * min(1.0, float(state["step"]) / self.MOMENTUM_STEPS)
+            state["step"] += 1
+            state["momentum"].lerp_(gradients, 1 - momentum)
+            updates = orthogonalize(gradients.lerp(state["momentum"], momentum))
+            # a tall matrix gets longer steps, so that its outputs change as much as a square one's
+            stretch = max(1.0, gradients.size(-2) / gradients.size(-1)) ** 0.5
+            changes = updates.split(pieces)
+            for parameter, change in zip(parameters, changes, strict=True):
+                parameter.mul_(1 - group["lr"] * group["weight_decay"])
+                parameter.add_(change.flatten(0, 1), alpha=-group["lr"] * stretch)

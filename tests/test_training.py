@@ -1,0 +1,224 @@
+"""The training loop: a resumed run has the bits of an uninterrupted one, and trouble is named."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+import typer
+from torch import Tensor, nn
+
+from nlpkit.cli.output import Notes
+from nlpkit.cli.progress_training import draw_training
+from nlpkit.errors import NlpkitError
+from nlpkit.nn.optimizers import Muon, adamw, orthogonalize
+from nlpkit.training import (
+    Trainer,
+    TrainingSettings,
+    learning_rate,
+    memory_advice,
+    pick_device,
+    seeded,
+)
+
+SETTINGS = {"dim": 8}
+
+
+def make_trainer(**changes: object) -> Trainer:
+    """A small net with dropout and both optimizers, on data that depends on the batch number."""
+    generator = torch.Generator().manual_seed(5)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.3), nn.Tanh(), nn.Linear(8, 1))
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.3, generator=generator)
+    matrix = model[0].weight
+    rest = [parameter for parameter in model.parameters() if parameter is not matrix]
+
+    def loss_on(number: int) -> Tensor:
+        data = torch.randn(16, 4, generator=torch.Generator().manual_seed(number))
+        return ((model(data) - data.sum(1, keepdim=True)) ** 2).mean()
+
+    def batch_loss(number: int) -> tuple[Tensor, int]:
+        return loss_on(number), 16
+
+    settings = TrainingSettings(**{"max_steps": 40, "grad_accum": 2, **changes})  # type: ignore[arg-type]
+    optimizers = [Muon([(matrix, 2)]), adamw(rest, lr=0.01)]
+    return Trainer(model, optimizers, batch_loss, settings, evaluate=lambda: loss_on(10_000).item())
+
+
+def bits(trainer: Trainer) -> list[bytes]:
+    return [parameter.detach().numpy().tobytes() for parameter in trainer.model.parameters()]
+
+
+@pytest.mark.parametrize("stop_at", [1, 13, 39])
+def test_resumed_run_has_the_bits_of_an_uninterrupted_one(tmp_path: Path, stop_at: int) -> None:
+    whole = make_trainer()
+    list(whole.fit())
+    first = make_trainer()
+    list(itertools.islice(first.fit(), stop_at))
+    first.save(tmp_path / "m.checkpoint", SETTINGS, "hash")
+    second = make_trainer()
+    second.load(tmp_path / "m.checkpoint", SETTINGS, "hash")
+    list(second.fit())
+    assert bits(second) == bits(whole)
+    without_time = [
+        [{key: value for key, value in record.items() if key != "seconds"} for record in records]
+        for records in (whole.counters.records, second.counters.records)
+    ]
+    assert without_time[0] == without_time[1]
+    whole.keep_best()
+    second.keep_best()
+    assert bits(second) == bits(whole)
+
+
+def test_training_learns_and_keeps_the_best_weights() -> None:
+    trainer = make_trainer(max_steps=200)
+    records = list(trainer.fit())
+    losses = [record.heldout for record in records if record.heldout is not None]
+    assert len(losses) == Trainer.EVALUATIONS
+    assert min(losses) < 0.5 * losses[0]
+    trainer.keep_best()
+    assert trainer.evaluate is not None
+    assert trainer.evaluate() == pytest.approx(min(losses))
+
+
+def test_global_random_state_is_left_alone() -> None:
+    trainer = make_trainer(max_steps=3)
+    before = torch.random.get_rng_state()
+    list(trainer.fit())
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_dropout_differs_between_steps_and_not_between_runs() -> None:
+    def draw(step: int) -> Tensor:
+        with seeded(1, step, torch.device("cpu")):
+            return torch.rand(4)
+
+    assert torch.equal(draw(1), draw(1))
+    assert not torch.equal(draw(1), draw(2))
+
+
+def test_early_stopping_counts_evaluations_without_a_better_loss() -> None:
+    trainer = make_trainer(max_steps=1000, eval_interval=1, patience=3)
+    losses = iter([3.0, 2.0, 2.5, 2.4, 2.3, 1.0])
+    trainer.evaluate = lambda: next(losses)
+    assert [record.heldout for record in trainer.fit()] == [3.0, 2.0, 2.5, 2.4, 2.3]
+    assert trainer.counters.best_step == 2
+
+
+def test_time_limit_ends_the_run() -> None:
+    trainer = make_trainer(max_steps=None, max_time=10.0)
+    ticks = itertools.count(0, 0.25)
+    trainer._clock = lambda: float(next(ticks))
+    records = list(trainer.fit())
+    assert records[-1].fraction == 1.0
+    assert 10 < len(records) < 40
+
+
+def test_nan_loss_stops_with_advice() -> None:
+    trainer = make_trainer()
+    good = trainer.batch_loss
+    trainer.batch_loss = lambda number: (good(number)[0] * float("nan"), 1)
+    with pytest.raises(NlpkitError, match=r"became nan at step 1 .*lower --lr"):
+        list(trainer.fit())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+    ],
+)
+def test_out_of_memory_says_what_to_lower(error: Exception) -> None:
+    with pytest.raises(NlpkitError, match=r"out of memory .*--batch-size"), memory_advice():
+        raise error
+
+
+def test_other_errors_are_not_taken_for_memory() -> None:
+    with pytest.raises(RuntimeError, match="shape"), memory_advice():
+        raise RuntimeError("shape mismatch")
+
+
+def test_checkpoint_of_other_settings_or_data_is_refused(tmp_path: Path) -> None:
+    trainer = make_trainer()
+    path = tmp_path / "m.checkpoint"
+    trainer.save(path, SETTINGS, "hash")
+    with pytest.raises(NlpkitError, match="made with dim 8, not 9"):
+        trainer.load(path, {"dim": 9}, "hash")
+    with pytest.raises(NlpkitError, match="other data"):
+        trainer.load(path, SETTINGS, "another")
+    with pytest.raises(NlpkitError, match="no checkpoint"):
+        trainer.load(tmp_path / "none.checkpoint", SETTINGS, "hash")
+
+
+def test_schedules_warm_up_and_end_at_zero() -> None:
+    for name in ("linear", "cosine"):
+        settings = TrainingSettings(schedule=name, warmup=0.1)  # type: ignore[arg-type]
+        rates = [learning_rate(step / 100, settings) for step in range(101)]
+        assert max(rates) == pytest.approx(1.0)
+        assert rates[5] == pytest.approx(0.5)
+        assert rates[100] == pytest.approx(0.0, abs=1e-6)
+        assert rates[10:] == sorted(rates[10:], reverse=True)
+
+
+def test_unknown_device_is_one_line() -> None:
+    with pytest.raises(NlpkitError, match="no device abacus"):
+        pick_device("abacus")
+
+
+def test_orthogonalize_evens_out_singular_values() -> None:
+    generator = torch.Generator().manual_seed(0)
+    for shape in ((2, 6, 6), (1, 12, 3), (3, 3, 12)):
+        values = torch.linalg.svdvals(orthogonalize(torch.randn(shape, generator=generator)))
+        assert ((values > 0.3) & (values < 1.5)).all()
+
+
+def test_muon_takes_fused_matrices_apart() -> None:
+    generator = torch.Generator().manual_seed(0)
+    start = torch.randn(6, 3, generator=generator)
+    gradient = torch.randn(6, 3, generator=generator)
+    fused = nn.Parameter(start.clone())
+    apart = [nn.Parameter(piece.clone()) for piece in start.split(3)]
+    fused.grad = gradient.clone()
+    for parameter, piece in zip(apart, gradient.split(3), strict=True):
+        parameter.grad = piece.clone()
+    Muon([(fused, 2)]).step()
+    Muon([(parameter, 1) for parameter in apart]).step()
+    assert torch.allclose(fused, torch.cat(apart), atol=1e-6)
+
+
+def test_interrupt_saves_a_checkpoint_that_resumes_exactly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = make_trainer()
+    list(whole.fit())
+    whole.keep_best()
+    checkpoint = tmp_path / "m.checkpoint"
+
+    def draw(trainer: Trainer, stop_at: int | None) -> None:
+        draw_training(
+            trainer,
+            Notes(),
+            checkpoint=checkpoint,
+            settings=SETTINGS,
+            data_hash="hash",
+            on_progress=lambda progress: (
+                os.kill(os.getpid(), signal.SIGINT) if progress.step == stop_at else None
+            ),
+        )
+
+    with pytest.raises(typer.Exit) as stopped:
+        draw(make_trainer(), 7)
+    assert stopped.value.exit_code == 130
+    assert "resume with: nlpkit" in capsys.readouterr().err
+    resumed = make_trainer()
+    resumed.load(checkpoint, SETTINGS, "hash")
+    draw(resumed, None)
+    assert bits(resumed) == bits(whole)
+    assert not checkpoint.exists()
+    assert "held-out" in capsys.readouterr().err
