@@ -138,7 +138,7 @@ def load_config(path: str | os.PathLike[str], *, kind: str | None = None) -> Mod
     if not is_model(path):
         raise NlpkitError(f"{path} is not a model folder: it has no {CONFIG}")
     try:
-        raw = json.loads((path / CONFIG).read_text(encoding="utf-8"))
+        raw = textio.parse_json((path / CONFIG).read_text(encoding="utf-8"))
     except ValueError as error:
         raise NlpkitError(f"{path / CONFIG} is damaged: {error}") from None
     if not isinstance(raw, dict) or not isinstance(raw.get("kind"), str):
@@ -151,6 +151,9 @@ def load_config(path: str | os.PathLike[str], *, kind: str | None = None) -> Mod
         )
     known = {name: value for name, value in raw.items() if name in ModelConfig.__annotations__}
     config = ModelConfig(**known)
+    for name, expected in (("settings", dict), ("metrics", dict), ("command", list)):
+        if not isinstance(getattr(config, name), expected):
+            raise NlpkitError(f"{path / CONFIG} is damaged: {name} is no {expected.__name__}")
     if kind is not None and config.kind != kind:
         raise NlpkitError(f"{path} is a {config.kind} model, this command needs a {kind} model")
     return config
@@ -168,9 +171,12 @@ def read_metrics(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     if not file.is_file():
         return []
     try:
-        return [json.loads(line) for line in textio.read_lines(str(file)) if line]
+        records = [textio.parse_json(line) for line in textio.read_lines(str(file)) if line]
     except ValueError as error:
         raise NlpkitError(f"{file} is damaged: {error}") from None
+    if not all(isinstance(record, dict) for record in records):
+        raise NlpkitError(f"{file} is damaged: expected an object a line")
+    return records
 
 
 def write_weights(folder: Path, tensors: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ import bz2
 import codecs
 import contextlib
 import gzip
+import json
 import lzma
 import os
 import stat
@@ -223,6 +224,14 @@ def read_lines(
     paths = [paths] if isinstance(paths, str) else paths
     for block in read_blocks(paths, encoding=encoding, errors=errors):
         yield from block.lines(errors)
+
+
+def parse_json(text: str) -> Any:
+    """``json.loads`` for text from anywhere: whatever is wrong with it is a ``ValueError``."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("too deeply nested") from None
 
 
 # --- writing ------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from nlpkit.errors import NlpkitError
 PAD = "<pad>"
 UNK = "<unk>"
 SPECIALS = (PAD, UNK)
+LONGEST_COUNT = 18  # digits: every count fits in 64 bits
 
 
 class Vocab:
@@ -141,7 +142,7 @@ class Vocab:
             token, tab, count = line.rpartition("\t")
             if not tab or not token:
                 raise NlpkitError(f"{where}: expected token<TAB>count, found {line[:40]!r}")
-            if not (count.isascii() and count.isdigit()):
+            if not (count.isascii() and count.isdigit() and len(count) <= LONGEST_COUNT):
                 raise NlpkitError(
                     f"{where}: the count must be a number from 0 on, not {count[:40]!r}"
                 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from nlpkit.cli.frame import NoInput, UsageError
-from nlpkit.textio import STDIN
+from nlpkit.textio import STDIN, parse_json
 
 Inputs = Annotated[
     list[str] | None,
@@ -188,8 +187,8 @@ def read_config(path: str) -> dict[str, Any]:
     try:
         text = Path(path).read_text(encoding="utf-8")
         if path.endswith(".json"):
-            values = json.loads(text)
-            values = values.get("settings", values)
+            values = parse_json(text)
+            values = values.get("settings", values) if isinstance(values, dict) else values
         else:
             if sys.version_info >= (3, 11):
                 import tomllib

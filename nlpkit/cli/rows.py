@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from nlpkit.errors import NlpkitError
-from nlpkit.textio import Block
+from nlpkit.textio import Block, parse_json
 
 
 def read_rows(blocks: Iterable[Block], errors: str = "strict") -> Iterator[list[list[int]]]:
@@ -27,7 +26,7 @@ def parse_row(line: str, source: str, number: int) -> list[int]:
     """
     try:
         if line.lstrip()[:1] in ("{", "["):
-            found: Any = json.loads(line)
+            found: Any = parse_json(line)
             found = found["ids"] if isinstance(found, dict) else found
             if not all(type(index) is int for index in found):
                 raise ValueError
