@@ -6,7 +6,7 @@ made. Reading and writing files is in ``formats``; questions put in words are in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -135,6 +135,12 @@ class Vectors:
             raise self.unknown(word)
         return vector
 
+    def knows(self, word: str) -> bool:
+        """Whether there is a vector for a word, of its own or from its subwords."""
+        return word in self or (
+            self.subwords is not None and self.subwords.vector(word) is not None
+        )
+
     def unknown(self, word: str) -> NlpkitError:
         """The error for a word that has no vector."""
         close = close_spellings(word, self.words)
@@ -211,10 +217,22 @@ class Vectors:
             order = np.lexsort((rows, sign * scores), axis=1)
             rows = np.take_along_axis(rows, order, axis=1)
             scores = np.take_along_axis(scores, order, axis=1)
-            for query, ban in enumerate(bans):
-                pairs = zip(rows[query].tolist(), scores[query].tolist(), strict=True)
-                kept = [(row, score) for row, score in pairs if row not in ban][:n]
-                found.append([Neighbour(self.words[row], score, row) for row, score in kept])
+            found += self.neighbours(rows, scores, bans, n)
+        return found
+
+    def neighbours(
+        self,
+        rows: NDArray[np.int64],
+        scores: NDArray[np.floating],
+        banned: Sequence[Container[int]],
+        n: int,
+    ) -> list[list[Neighbour]]:
+        """The first ``n`` of each query's rows (Q, K) that are not banned, with their words."""
+        found = []
+        for query_rows, query_scores, ban in zip(rows, scores, banned, strict=True):
+            pairs = zip(query_rows.tolist(), query_scores.tolist(), strict=True)
+            kept = [(row, score) for row, score in pairs if row not in ban][:n]
+            found.append([Neighbour(self.words[row], score, row) for row, score in kept])
         return found
 
     def _exact(

@@ -1,0 +1,145 @@
+"""How good vectors are at analogy questions, a section at a time, and whether others are better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nlpkit.errors import NlpkitError
+from nlpkit.vectors import query
+from nlpkit.vectors.protocol import DEFAULTS, EvaluationSettings, folded
+from nlpkit.vectors.statistics import mcnemar, wilson_interval
+from nlpkit.vectors.store import Vectors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_UNKNOWN, _WRONG, _RIGHT = -1, 0, 1
+
+
+@dataclass(frozen=True)
+class AnalogyQuestion:
+    """``a b c d`` of a section: a is to b as c is to d."""
+
+    section: str
+    words: tuple[str, str, str, str]
+
+
+def read_questions(lines: Iterable[str], name: str) -> list[AnalogyQuestion]:
+    """Lines as in questions-words: ``: section``, then four words a line.
+
+    >>> read_questions([": capitals", "Athens Greece Oslo Norway"], "x")[0].section
+    'capitals'
+    """
+    questions = []
+    section = "all"
+    for number, line in enumerate(lines, 1):
+        if line.startswith(":"):
+            section = line[1:].strip()
+            continue
+        words = line.split()
+        if not words:
+            continue
+        if len(words) != 4:
+            raise NlpkitError(f"{name}: line {number}: expected four words, found {len(words)}")
+        questions.append(AnalogyQuestion(section, (words[0], words[1], words[2], words[3])))
+    if not questions:
+        raise NlpkitError(f"{name}: no questions in it", hint="four words a line")
+    return questions
+
+
+@dataclass(frozen=True)
+class AnalogyScore:
+    """Right answers of a section, or of all."""
+
+    section: str
+    correct: int
+    answered: int
+    questions: int
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right answers among those given."""
+        return self.correct / self.answered if self.answered else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % interval of the accuracy (Wilson)."""
+        return wilson_interval(self.correct, self.answered)
+
+
+@dataclass(frozen=True)
+class AnalogyReport:
+    """Scores by section, their sum, the outcome of each question, and the protocol."""
+
+    sections: list[AnalogyScore]
+    total: AnalogyScore
+    outcomes: NDArray[np.int8]  # by question: -1 not answered, 0 wrong, 1 right
+    protocol: str
+
+
+def evaluate_analogies(
+    vectors: Vectors,
+    questions: Sequence[AnalogyQuestion],
+    settings: EvaluationSettings = DEFAULTS,
+) -> AnalogyReport:
+    """Answer each question whose four words are known; the three given words are never answers."""
+    known = folded(vectors, settings.restrict, settings.fold_case)
+    texts = [
+        tuple(word.casefold() for word in question.words) if settings.fold_case else question.words
+        for question in questions
+    ]
+    outcomes = np.full(len(questions), _UNKNOWN, np.int8)
+    asked = [index for index, words in enumerate(texts) if all(word in known for word in words)]
+    given = [(texts[index][0], texts[index][1], texts[index][2]) for index in asked]
+    answers = query.analogy(known, given, 1, method=settings.method)
+    for index, answer in zip(asked, answers, strict=True):
+        right = bool(answer) and answer[0].word == texts[index][3]
+        outcomes[index] = _RIGHT if right else _WRONG
+    names = np.array([question.section for question in questions])
+    sections = [
+        _analogy_score(section, outcomes[names == section])
+        for section in dict.fromkeys(names.tolist())
+    ]
+    case = "case folded" if settings.fold_case else "case kept"
+    return AnalogyReport(
+        sections,
+        _analogy_score("total", outcomes),
+        outcomes,
+        f"{settings.method.value}, answers from the {min(settings.restrict, len(vectors)):,} most "
+        f"frequent words, {case}, the three given words excluded, "
+        "questions with other words skipped",
+    )
+
+
+def _analogy_score(section: str, outcomes: NDArray[np.int8]) -> AnalogyScore:
+    answered = int((outcomes != _UNKNOWN).sum())
+    return AnalogyScore(section, int((outcomes == _RIGHT).sum()), answered, len(outcomes))
+
+
+@dataclass(frozen=True)
+class AnalogyComparison:
+    """Two sets on the questions that both can answer."""
+
+    shared: int
+    first_accuracy: float
+    second_accuracy: float
+    only_first: int  # answered right by the first alone
+    only_second: int
+    p: float  # McNemar's exact test
+
+
+def compare_analogies(first: AnalogyReport, second: AnalogyReport) -> AnalogyComparison:
+    """Whether the difference between two reports on the same questions is more than luck."""
+    both = (first.outcomes != _UNKNOWN) & (second.outcomes != _UNKNOWN)
+    left, right = first.outcomes[both] == _RIGHT, second.outcomes[both] == _RIGHT
+    if not both.any():
+        raise NlpkitError("no question can be answered by both sets of vectors")
+    only_first, only_second = int((left & ~right).sum()), int((right & ~left).sum())
+    p = mcnemar(only_first, only_second)
+    return AnalogyComparison(
+        int(both.sum()), float(left.mean()), float(right.mean()), only_first, only_second, p
+    )

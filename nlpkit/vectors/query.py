@@ -1,0 +1,226 @@
+"""Questions put in words: neighbours, analogies, the odd one out, similarity, query expansion.
+
+Each builds query vectors and calls the same search with the words of the question banned.
+Sums of words are sums of unit vectors, so that a frequent word with a long vector does not drown
+the others; only ``dot`` and ``euclidean`` neighbours use the vectors as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nlpkit.errors import NlpkitError
+from nlpkit.vectors.search import QUERIES_AT_ONCE, ScoreBlock, best_rows
+from nlpkit.vectors.store import Metric, Neighbour, Vectors, unit_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+_TINY = np.float32(1e-3)  # keeps 3CosMul and PairDirection from dividing by zero
+
+
+class AnalogyMethod(str, Enum):
+    """How "a is to b as c is to x" scores x; all vectors have length 1.
+
+    - 3cosadd: cos(x, b - a + c)
+    - 3cosmul: cos(x, b) cos(x, c) / cos(x, a), cosines moved to 0..1 (Levy and Goldberg 2014)
+    - pairdirection: cos(x - c, b - a)
+    """
+
+    COSADD = "3cosadd"
+    COSMUL = "3cosmul"
+    PAIR_DIRECTION = "pairdirection"
+
+
+@dataclass(frozen=True)
+class QueryDefaults:
+    """What the questions assume unless told."""
+
+    n: int = 10
+    metric: Metric = Metric.COSINE
+    method: AnalogyMethod = AnalogyMethod.COSADD
+    expand_n: int = 3
+    expand_minimum: float = 0.5
+
+
+DEFAULTS = QueryDefaults()
+
+
+def stack(vectors: Vectors, words: Iterable[str]) -> Floats:
+    """The vectors of words, a row each; an unknown word is an error."""
+    rows = [vectors.get(word) for word in words]
+    return np.stack(rows) if rows else np.empty((0, vectors.dim), np.float32)
+
+
+def known_rows(vectors: Vectors, words: Iterable[str]) -> set[int]:
+    """The rows of those words that have one."""
+    found = (vectors.words.find(word) for word in words)
+    return {row for row in found if row is not None}
+
+
+def mean_vector(
+    vectors: Vectors,
+    positive: Sequence[str],
+    negative: Sequence[str] = (),
+    metric: Metric = Metric.COSINE,
+) -> Floats:
+    """The mean of words, those of ``negative`` taken away.
+
+    >>> vectors = Vectors(["a", "b"], np.array([[2, 0], [0, 3]], np.float32))
+    >>> mean_vector(vectors, ["a"], ["b"]).tolist()
+    [0.5, -0.5]
+    """
+    if not positive and not negative:
+        raise NlpkitError("a question needs at least one word")
+    rows = stack(vectors, [*positive, *negative])
+    if metric is Metric.COSINE:
+        rows = unit_rows(rows)
+    signs = np.array([1] * len(positive) + [-1] * len(negative), np.float32)
+    return (signs @ rows) / np.float32(len(rows))
+
+
+def nearest(
+    vectors: Vectors,
+    questions: Sequence[tuple[Sequence[str], Sequence[str]]],
+    n: int = DEFAULTS.n,
+    *,
+    metric: Metric = DEFAULTS.metric,
+    restrict: int | None = None,
+) -> list[list[Neighbour]]:
+    """The words nearest to the mean of each question's (positive, negative) words.
+
+    >>> vectors = Vectors(["a", "b", "c"], np.array([[1, 0], [1, 1], [0, 1]], np.float32))
+    >>> [near.word for near in nearest(vectors, [(["a", "c"], [])], 1)[0]]
+    ['b']
+    """
+    if not questions:
+        return []
+    queries = np.stack([mean_vector(vectors, plus, minus, metric) for plus, minus in questions])
+    banned = [known_rows(vectors, [*plus, *minus]) for plus, minus in questions]
+    return vectors.nearest(queries, n, metric=metric, banned=banned, restrict=restrict)
+
+
+def analogy(
+    vectors: Vectors,
+    questions: Sequence[tuple[str, str, str]],
+    n: int = DEFAULTS.n,
+    *,
+    method: AnalogyMethod = DEFAULTS.method,
+    restrict: int | None = None,
+) -> list[list[Neighbour]]:
+    """For each (a, b, c), in the order of questions-words: "a is to b as c is to ?".
+
+    >>> rows = [[1, 0, 0], [1, 0, 1], [0, 1, 0], [0, 1, 1], [1, 1, 0]]
+    >>> vectors = Vectors(["man", "king", "woman", "queen", "child"], np.array(rows, np.float32))
+    >>> analogy(vectors, [("man", "king", "woman")], 1)[0][0].word
+    'queen'
+    """
+    found: list[list[Neighbour]] = []
+    for start in range(0, len(questions), QUERIES_AT_ONCE):
+        batch = questions[start : start + QUERIES_AT_ONCE]
+        words = [word for question in batch for word in question]
+        units = unit_rows(stack(vectors, words)).reshape(len(batch), 3, -1)
+        a, b, c = units[:, 0], units[:, 1], units[:, 2]  # (Q, D) each
+        banned = [known_rows(vectors, question) for question in batch]
+        if method is AnalogyMethod.COSADD:
+            found += vectors.nearest(b - a + c, n, banned=banned, restrict=restrict)
+            continue
+        if method is AnalogyMethod.COSMUL:
+            score = _multiplied(vectors, a, b, c)
+        else:
+            score = _pair_direction(vectors, a, b, c)
+        n_rows = len(vectors) if restrict is None else min(restrict, len(vectors))
+        rows, scores = best_rows(score, len(batch), n_rows, keep=n + 3)
+        found += vectors.neighbours(rows, scores, banned, n)
+    return found
+
+
+def _multiplied(vectors: Vectors, a: Floats, b: Floats, c: Floats) -> ScoreBlock:
+    to_a, to_b, to_c = vectors.cosines(a), vectors.cosines(b), vectors.cosines(c)
+
+    def block(start: int, stop: int) -> Floats:
+        against = (1 + to_a(start, stop)) / 2 + _TINY
+        return (1 + to_b(start, stop)) / 2 * ((1 + to_c(start, stop)) / 2) / against
+
+    return block
+
+
+def _pair_direction(vectors: Vectors, a: Floats, b: Floats, c: Floats) -> ScoreBlock:
+    direction = unit_rows(b - a)
+    along, to_c = vectors.cosines(direction), vectors.cosines(c)
+    from_c = np.einsum("qd,qd->q", direction, c)[:, None]
+
+    def block(start: int, stop: int) -> Floats:
+        distance = np.sqrt(np.maximum(2 - 2 * to_c(start, stop), 0))
+        return (along(start, stop) - from_c) / np.maximum(distance, _TINY)
+
+    return block
+
+
+def similarity(
+    vectors: Vectors, first: str, second: str, metric: Metric = DEFAULTS.metric
+) -> float:
+    """How near two words are by a metric.
+
+    >>> vectors = Vectors(["a", "b"], np.array([[1, 0], [1, 1]], np.float32))
+    >>> round(similarity(vectors, "a", "b"), 4)
+    0.7071
+    """
+    left, right = stack(vectors, [first, second]).astype(np.float64)
+    if metric is Metric.EUCLIDEAN:
+        return float(np.linalg.norm(left - right))
+    product = float(left @ right)
+    if metric is Metric.DOT:
+        return product
+    lengths = float(np.linalg.norm(left) * np.linalg.norm(right))
+    return product / lengths if lengths else 0.0
+
+
+def odd_one_out(vectors: Vectors, words: Sequence[str]) -> list[tuple[str, float]]:
+    """Words with their cosine to the mean of all of them, the odd one first.
+
+    >>> vectors = Vectors(["cat", "dog", "car"], np.array([[1, 0], [1, 0.1], [0, 1]], np.float32))
+    >>> odd_one_out(vectors, ["cat", "dog", "car"])[0][0]
+    'car'
+    """
+    if len(words) < 3:
+        raise NlpkitError("the odd one out needs at least three words")
+    units = unit_rows(stack(vectors, words))
+    cosines = units @ unit_rows(units.mean(axis=0, keepdims=True))[0]
+    return [(words[index], float(cosines[index])) for index in np.argsort(cosines, kind="stable")]
+
+
+def expand(
+    vectors: Vectors,
+    lines: Sequence[Sequence[str]],
+    n: int = DEFAULTS.expand_n,
+    *,
+    minimum: float = DEFAULTS.expand_minimum,
+    restrict: int | None = None,
+) -> list[list[str]]:
+    """For each line of words, what to append: up to ``n`` near words of each, none twice.
+
+    Words without a vector add nothing, nor do neighbours with a cosine under ``minimum``.
+
+    >>> vectors = Vectors(["cat", "dog", "car"], np.array([[1, 0], [1, 0.1], [0, 1]], np.float32))
+    >>> expand(vectors, [["a", "cat"]])
+    [['dog']]
+    """
+    words = list(dict.fromkeys(word for line in lines for word in line if vectors.knows(word)))
+    found = nearest(vectors, [([word], []) for word in words], n, restrict=restrict)
+    near = {
+        word: [neighbour.word for neighbour in row if neighbour.score >= minimum]
+        for word, row in zip(words, found, strict=True)
+    }
+    expanded = []
+    for line in lines:
+        more = dict.fromkeys(word for known in line for word in near.get(known, []))
+        expanded.append([word for word in more if word not in set(line)])
+    return expanded
