@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from random import Random
 
-from makers.grammar import items, read_sections, read_table
+from .grammar import items, read_sections, read_table
 
 QUESTIONS_PER_PAIR = 6
 

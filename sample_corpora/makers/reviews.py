@@ -7,7 +7,7 @@ Many say the good with bad words or the bad with good ones ("not bad at all", "l
 import re
 from random import Random
 
-from makers.grammar import fill, read_sections
+from .grammar import fill, read_sections
 
 REVIEWS_PER_LABEL = 550
 TEST_REVIEWS_PER_LABEL = 110

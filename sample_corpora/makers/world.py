@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import combinations
 from random import Random
 
-from makers import analogies
-from makers.grammar import fill_each, items, read_sections, read_table
+from . import analogies
+from .grammar import fill_each, items, read_sections, read_table
 
 HIS = {"he": ["he"], "him": ["him"], "his": ["his"], "himself": ["himself"]}
 HER = {"he": ["she"], "him": ["her"], "his": ["her"], "himself": ["herself"]}
