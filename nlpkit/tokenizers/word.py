@@ -72,47 +72,80 @@ def _any(words: list[str]) -> str:
     return "(?:" + "|".join(words) + ")"
 
 
-# Repeats that may fail late are bounded, so that an endless piece takes linear time.
-RULES = [
-    # addresses
-    rf"(?i:(?:https?|ftps?|file|mailto|news):/?/?|www\.){_URL_TAIL}",
-    r"[\w.+%-]{1,64}@(?:[\w-]{1,63}\.){0,9}[\w-]{1,63}",
-    rf"(?:[\w-]{{1,63}}\.){{1,9}}(?i:{_any(DOMAINS)}){_AT_END}(?!\.\w)(?:/(?:{_URL_TAIL})?)?",
-    rf"(?:\w[\w#-]{{0,99}})?\.(?i:{_any(FILES)}){_AT_END}",
-    r"@\p{L}\w*",
-    r"#\p{L}\w*",
-    # faces and pictures
-    r"(?<!\w)[<>]?[:;=8xX][-o*'’^]?(?:[()\[\]|@*/\\]+|[DPpOo3](?!\w))(?![\w/])",
-    r"[:;=][-^]?[()]+(?!\w)|\([-^]?[:;=](?![\w)])",
-    r"<3+(?!\d)|</3|\^[_.-]*\^|-_+-|[oO]_+[oO](?!\w)|¯\\_\(ツ\)_/¯",
-    r"\p{RI}\p{RI}|[0-9#*]\ufe0f?\u20e3",
-    r"\p{Extended_Pictographic}[\ufe0f\p{EMod}]*"
-    r"(?:\u200d\p{Extended_Pictographic}[\ufe0f\p{EMod}]*)*[\U000e0020-\U000e007f]*",
-    # telephones, dates, versions, numbers with their units
-    r"(?<![\w-])(?:\+?\d{1,3}[-.])?(?:\(\d{3}\)|\d{3})[-./]\d{3}[-.]\d{4}(?![\w-])|(?<![\w-])\d{3}-\d{4}(?![\w-])",
-    r"(?<![\w/-])\d{1,4}(?P<s>[/-])\d{1,2}(?P=s)\d{1,4}(?![\w/-])",
-    r"(?<![\w/])(?!1/[234]\b|[23]/[34]\b)\d{1,2}/\d{1,2}(?![\w/])",
-    rf"{_AT_START}\d+(?:[.,:]\d+)*(?={_any(UNITS)}{_AT_END})",
-    rf"(?<=\d){_any(UNITS)}{_AT_END}",
-    rf"{_AT_START}\d+{_Q}s{_AT_END}|{_Q}\d\ds?{_AT_END}",
-    rf"(?<![\w)\p{{M}}])[+-]{_NUMBER}{_AT_END}(?!-)",
-    rf"{_NUMBER}{_AT_END}|(?<!\w)\.\d+{_AT_END}",
-    # abbreviations
-    rf"{_AT_START}(?:\p{{L}}\.){{2,}}(?!\w)|{_AT_START}\p{{L}}(?:\.\p{{L}})+{_AT_END}",
-    rf"{_AT_START}(?<!{_Q})\p{{Lu}}\.(?![.\w])(?!(?<=I\.)$)|{_AT_START}Ph\.D\.?",
-    rf"{_AT_START}(?i:{_any(ABBREVIATIONS)})\.(?![.\w])|{_AT_START}(?i:etc)\.(?!\.)|{_AT_START}[Nn]os?\.(?=\d)",
-    rf"{_AT_START}{_any([day.title() for day in DAYS])}\.(?!\.)",
-    # words
-    rf"(?i:n{_Q}t){_AT_END}|{_Q}{_CLITIC}|{_AT_START}{_Q}(?i:em|tis|twas|cause|til|till|n){_AT_END}",
-    rf"{_W}+(?=(?i:n{_Q}t){_AT_END})",
-    rf"{_AT_START}\p{{Lu}}+(?:&\p{{Lu}}+)+{_AT_END}|{_AT_START}w/o?{_AT_END}",
-    "HYPHENATED",
-    _WORD,
-    r"[\p{Han}\p{Hiragana}\p{Katakana}]\p{M}*",
-    # punctuation: what is drawn from one character is one token
-    r"[.!?…]{2,}|-{2,}|[—–]+|''|``|<<|>>|[-=]+>|<[-=]+",
-    r"(?P<p>[^\w\s()\[\]{}\"“”‘’'$€£])(?P=p)+",
-    r".\p{M}*",
+# The rules in groups, tried from top to bottom. A group begins with a look ahead at what its rules
+# may begin with, which spares the trouble of trying each. Repeats are possessive (++) or bounded
+# where they could fail late, so that an endless piece takes linear time.
+GROUPS: list[tuple[str, list[str]]] = [
+    (  # addresses of the web and of mail, files
+        r"[\w.+%#@-]",
+        [
+            rf"(?i:(?:https?|ftps?|file|mailto|news):/?/?|www\.){_URL_TAIL}",
+            r"[\w.+%-]{1,64}+@(?:[\w-]{1,63}+\.){0,9}[\w-]{1,63}",
+            rf"(?:[\w-]{{1,63}}+\.){{1,9}}(?i:{_any(DOMAINS)}){_AT_END}(?!\.\w)(?:/(?:{_URL_TAIL})?)?",
+            rf"(?:\w[\w#-]{{0,99}}+)?\.(?i:{_any(FILES)}){_AT_END}",
+            r"@\p{L}\w*",
+            r"#\p{L}\w*",
+        ],
+    ),
+    (  # faces and pictures
+        r"[<>:;=8xXoO^(¯-]|[^\x00-\x7f]|[0-9#*]",
+        [
+            r"(?<!\w)[<>]?(?:[:;=][-o*'’^]?|[8xX][-*^]?)(?:[()\[\]|@*/\\]+|[DPpOo3](?!\w))(?![\w/])",
+            r"[:;=][-^]?[()]+(?!\w)|\([-^]?[:;=](?![\w)])",
+            r"<3+(?!\d)|</3|\^[_.-]*\^|-_+-|[oO]_+[oO](?!\w)|¯\\_\(ツ\)_/¯",
+            r"\p{RI}\p{RI}|[0-9#*]\ufe0f?\u20e3",
+            r"\p{Extended_Pictographic}[\ufe0f\p{EMod}]*"
+            r"(?:\u200d\p{Extended_Pictographic}[\ufe0f\p{EMod}]*)*[\U000e0020-\U000e007f]*",
+        ],
+    ),
+    (  # telephones, dates, numbers with their units
+        r"[\p{N}+(.'’-]",
+        [
+            r"(?<![\w-])(?:\+?\d{1,3}[-.])?(?:\(\d{3}\)|\d{3})[-./]\d{3}[-.]\d{4}(?![\w-])",
+            r"(?<![\w-])\d{3}-\d{4}(?![\w-])",
+            r"(?<![\w/-])\d{1,4}(?P<s>[/-])\d{1,2}(?P=s)\d{1,4}(?![\w/-])",
+            r"(?<![\w/])(?!1/[234]\b|[23]/[34]\b)\d{1,2}/\d{1,2}(?![\w/])",
+            rf"{_AT_START}\d+(?:[.,:]\d+)*(?={_any(UNITS)}{_AT_END})",
+            rf"{_AT_START}\d+{_Q}s{_AT_END}|{_Q}\d\ds?{_AT_END}",
+            rf"(?<![\w)\p{{M}}])[+-]{_NUMBER}{_AT_END}(?!-)",
+            rf"{_NUMBER}{_AT_END}|(?<!\w)\.\d+{_AT_END}",
+        ],
+    ),
+    (r"(?<=\d)\p{L}", [rf"{_any(UNITS)}{_AT_END}"]),
+    (  # abbreviations
+        r"(?<![\w\p{M}])\p{L}++\.",
+        [
+            rf"(?:\p{{L}}\.){{2,}}(?!\w)|\p{{L}}(?:\.\p{{L}})+{_AT_END}",
+            rf"(?<!{_Q})\p{{Lu}}\.(?![.\w])(?!(?<=I\.)$)|Ph\.D\.?",
+            rf"(?i:{_any(ABBREVIATIONS)})\.(?![.\w])|(?i:etc)\.(?!\.)|[Nn]os?\.(?=\d)",
+            rf"{_any([day.title() for day in DAYS])}\.(?!\.)",
+        ],
+    ),
+    (  # parts of contractions
+        rf"{_Q}|[nN]{_Q}",
+        [
+            rf"(?i:n{_Q}t){_AT_END}|{_Q}{_CLITIC}",
+            rf"{_AT_START}{_Q}(?i:em|tis|twas|cause|til|till|n){_AT_END}",
+        ],
+    ),
+    (  # words
+        r"[\w\p{M}]",
+        [
+            rf"(?={_W}++{_Q}){_W}+(?=(?i:n{_Q}t){_AT_END})",
+            rf"{_AT_START}\p{{Lu}}++(?:&\p{{Lu}}+)+{_AT_END}|{_AT_START}w/o?{_AT_END}",
+            "HYPHENATED",
+            _WORD,
+            r"[\p{Han}\p{Hiragana}\p{Katakana}]\p{M}*",
+        ],
+    ),
+    (  # punctuation: what is drawn from one character is one token
+        "",
+        [
+            r"[.!?…]{2,}|-{2,}|[—–]+|''|``|<<|>>|[-=]+>|<[-=]+",
+            r"(?P<p>[^\w\s()\[\]{}\"“”‘’'$€£])(?P=p)+",
+            r".\p{M}*",
+        ],
+    ),
 ]
 _HYPHENATED = {
     "split": rf"{_AT_START}(?i:{_any(PREFIXES)})-(?=\w){_WORD}",
@@ -124,13 +157,49 @@ _HYPHENATED = {
 def _pattern(hyphens: Hyphens) -> Any:
     import regex
 
-    rules = "|".join(f"(?:{rule})" for rule in RULES)
+    rules = "|".join(f"(?={guard})(?:{'|'.join(group)})" for guard, group in GROUPS)
     return regex.compile(rules.replace("HYPHENATED", _HYPHENATED[hyphens]), regex.V1 | regex.S)
 
 
-# Pieces of letters alone that are not one word, with or without a full stop behind.
+# For the short cut past the pattern: what may stand around a plain word, and the words that are
+# not plain, with or without a full stop behind them.
+_HEADS = {head: tuple(head) for head in ["", '"', "(", "“", "[", "$", '("']}
+_TAILS = {tail: tuple(tail) for tail in ',.!?;:")”]'} | {
+    "": (),
+    **{tail: tuple(tail) for tail in ['."', ',"', '?"', '!"', ".)", ").", "),", ".”", ",”", '",']},
+    **{tail: (tail,) for tail in ["..", "...", "....", "!!", "!!!", "??", "???"]},
+}
 _NOT_PLAIN = frozenset(JOINED)
 _NOT_BEFORE_STOP = frozenset([*JOINED, *ABBREVIATIONS, *DAYS, "etc"])
+_CLITICS = frozenset(["s", "re", "ve", "ll", "d", "m"])
+
+
+def _split_plain(piece: str) -> tuple[str, ...] | None:
+    """What the pattern would give for the usual kinds of pieces, or nothing for the others."""
+    if not piece.isascii() and "“" not in piece and "”" not in piece:
+        return None
+    if piece.isalpha():
+        return None if piece.lower() in _NOT_PLAIN else (piece,)
+    core = piece.lstrip('"(“[$').rstrip(',.!?;:")”]')
+    before, _, after = piece.partition(core) if core else (piece, "", "")
+    head, tail = _HEADS.get(before), _TAILS.get(after)
+    if head is None or tail is None or len(core) < 2:
+        return None  # one letter may be an initial or part of a face
+    if core.isalpha():
+        lower = core.lower()
+        if lower in (_NOT_BEFORE_STOP if after[:1] == "." else _NOT_PLAIN):
+            return None
+        return (*head, core, *tail)
+    if core.isdigit():
+        return (*head, core, *tail)
+    word, quote, clitic = core.partition("'")
+    if not word.isalpha() or word.lower() in _NOT_PLAIN:
+        return None
+    if clitic.lower() in _CLITICS:
+        return (*head, word, quote + clitic, *tail)
+    if clitic in ("t", "T") and len(word) > 1 and word[-1] in "nN":
+        return (*head, word[:-1], word[-1] + quote + clitic, *tail)
+    return None
 
 
 class WordTokenizer(PieceTokenizer):
@@ -147,21 +216,10 @@ class WordTokenizer(PieceTokenizer):
         self.hyphens: Hyphens = hyphens
 
     def split_piece(self, piece: str) -> tuple[str, ...]:
-        # most pieces are a plain word, perhaps with a mark behind: no pattern needed
-        word = piece[:-1] if piece[-1] in ".,!?;:" else piece
-        if word.isalpha() and word.isascii():
-            lower = word.lower()
-            if word is piece or word == piece:
-                if lower not in _NOT_PLAIN:
-                    return (piece,)
-            elif piece[-1] != "." and lower not in _NOT_PLAIN:
-                return (word, piece[-1])
-            elif lower not in _NOT_BEFORE_STOP and len(word) > 1:
-                return (word, ".")
-        return self.split_by_rules(piece)
+        return _split_plain(piece) or self.split_by_rules(piece)
 
     def split_by_rules(self, piece: str) -> tuple[str, ...]:
-        """The pattern itself; ``split_piece`` only takes a short cut to the same answer."""
+        """The pattern itself; ``_split_plain`` is only a short cut to the same answer."""
         tokens: list[str] = []
         for match in _pattern(self.hyphens).finditer(piece):
             token = match.group()

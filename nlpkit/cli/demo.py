@@ -1,0 +1,127 @@
+"""``nlpkit demo``: the real commands, one after the other, on the sample corpora."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from nlpkit.cli.frame import Command, new_app
+from nlpkit.cli.output import open_output
+from nlpkit.errors import NlpkitError
+from nlpkit.samples import sample_folder
+
+app = new_app()
+
+
+class Step(NamedTuple):
+    """What a step shows, the command line, and one for --quick where that would take long."""
+
+    title: str
+    command: str
+    quick: str | None = None
+
+
+REVIEWS = (
+    r"printf '%s\n' 'Never coming back!' 'horrible service' 'rude waitress' 'cold food' "
+    r"'horrible food!' awesome 'awesome services!' rocks 'poor work' \"couldn't have done better\""
+).replace('\\"', '"')
+
+STEPS = [
+    Step(
+        "Words and punctuation",
+        """echo "Don't pay Dr. O'Neill \\$5.50: it's a well-known trick 🙂" | nlpkit tokenize""",
+    ),
+    Step(
+        "And back",
+        """echo "Do n't pay Dr. O'Neill \\$ 5.50 ( yet ) !" | nlpkit detokenize""",
+    ),
+    Step(
+        "Sentences, not fooled by abbreviations",
+        """echo 'Mr. Fox left at 5 p.m. "Why?" asked the hen. Nobody knew...' | nlpkit sentences""",
+    ),
+    Step(
+        "The most frequent words of a text",
+        "nlpkit tokenize --lower --no-punct --stopwords en sample_corpora/tales.txt"
+        " | nlpkit vocab build --no-specials --max-size 5",
+    ),
+    Step(
+        "Subwords: train a byte-level BPE, then encode",
+        "nlpkit bpe train sample_corpora/tales.txt --vocab-size 1000 -o tales.json"
+        " && echo 'Once upon a time' | nlpkit bpe encode -m tales.json --json",
+    ),
+    Step(
+        "Reviews into numbers: hash the words into 50 buckets, pad to four",
+        f"""{REVIEWS} | nlpkit tokenize -t regex --pattern "[\\w']+" --lower"""
+        " | nlpkit vectorize --mode hash --buckets 50 | nlpkit pad --maxlen 4 --padding post",
+    ),
+]
+
+NEXT = """
+Next:
+  nlpkit --help               all commands
+  nlpkit COMMAND --help       what one does, with examples
+  nlpkit tokenize your.txt | nlpkit vocab build | head
+"""
+
+
+@app.command(cls=Command)
+def demo(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Train less, to see every step in seconds.")
+    ] = False,
+    keep: Annotated[
+        str | None,
+        typer.Option("--keep", metavar="DIR", help="Work in this folder and leave all files."),
+    ] = None,
+) -> None:
+    """Run the main commands on the sample corpora and show each step.
+
+    Nothing is downloaded, and without --keep nothing is left behind.
+
+    Examples:
+      $ nlpkit demo --quick
+      $ nlpkit demo --quick --keep demo-files
+    """
+    if keep is not None:
+        try:
+            os.makedirs(keep, exist_ok=True)
+        except OSError as error:
+            raise NlpkitError(f"cannot make {keep}: {error.strerror}") from None
+        _run_steps(Path(keep), quick)
+        return
+    with tempfile.TemporaryDirectory(prefix="nlpkit-demo-") as folder:
+        _run_steps(Path(folder), quick)
+
+
+def _run_steps(folder: Path, quick: bool) -> None:
+    link = folder / "sample_corpora"
+    if not link.exists():
+        link.symlink_to(sample_folder(), target_is_directory=True)
+    # the commands shown are the ones run: this very nlpkit comes first in the path
+    path = os.pathsep.join([_command_folder(folder), os.environ.get("PATH", os.defpath)])
+    environment = {**os.environ, "PATH": path}
+    for number, step in enumerate(STEPS, 1):
+        command = step.quick if quick and step.quick else step.command
+        with open_output("-") as out:
+            out.write(f"\n{number}. {step.title}\n$ {command}\n")
+        done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, check=False)
+        if done.returncode:
+            raise NlpkitError(f"step {number} of the demo failed with exit code {done.returncode}")
+    with open_output("-") as out:
+        out.write(NEXT)
+
+
+def _command_folder(folder: Path) -> str:
+    """A folder with an ``nlpkit`` that runs this interpreter and package."""
+    commands = folder / ".bin"
+    commands.mkdir(exist_ok=True)
+    script = commands / "nlpkit"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nlpkit "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    return str(commands.absolute())
