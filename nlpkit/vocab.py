@@ -61,15 +61,13 @@ class Vocab:
                 hint=f"a size over {len(specials)}",
             )
         special = dict.fromkeys(specials)
-        kept = [
-            (token, n) for token, n in counts.items() if n >= min_count and token not in special
-        ]
-        kept.sort(key=lambda pair: (-pair[1], pair[0]))
+        kept = sorted(
+            token for token, n in counts.items() if n >= min_count and token not in special
+        )
+        kept.sort(key=counts.__getitem__, reverse=True)  # stable: ties stay in the order of tokens
         if max_size is not None:
             del kept[max_size - len(special) :]
-        return cls(
-            [*special, *(token for token, _ in kept)], [0] * len(special) + [n for _, n in kept]
-        )
+        return cls([*special, *kept], [0] * len(special) + [counts[token] for token in kept])
 
     def __len__(self) -> int:
         return len(self.tokens)
