@@ -1,6 +1,6 @@
 """Text in and out: the one place that knows what ``-``, ``.gz``, UTF-8 and an atomic file mean.
 
-Reading goes by *blocks*: about a megabyte of UTF-8 bytes that ends at a line end. A block is cheap
+Reading goes by *blocks*: about 256 kB of UTF-8 bytes that end at a line end. A block is cheap
 to hand to another process, and reading by blocks keeps memory constant however long the input is.
 A line ends at ``\\n`` or ``\\r\\n`` and nowhere else: U+2028, NEL and form feed are part of a line.
 
@@ -27,7 +27,7 @@ from typing import IO, Any, BinaryIO, NoReturn, cast
 
 from nlpkit.errors import NlpkitError
 
-BLOCK_SIZE = 1 << 20
+BLOCK_SIZE = 1 << 18
 STDIN = "-"
 ERROR_POLICIES = ("strict", "replace", "ignore")
 _BOM = codecs.BOM_UTF8
