@@ -105,7 +105,7 @@ GROUPS: list[tuple[str, list[str]]] = [
             r"(?<![\w-])\d{3}-\d{4}(?![\w-])",
             r"(?<![\w/-])\d{1,4}(?P<s>[/-])\d{1,2}(?P=s)\d{1,4}(?![\w/-])",
             r"(?<![\w/])(?!1/[234]\b|[23]/[34]\b)\d{1,2}/\d{1,2}(?![\w/])",
-            rf"{_AT_START}\d+(?:[.,:]\d+)*(?={_any(UNITS)}{_AT_END})",
+            rf"{_AT_START}\d++(?:[.,:]\d++)*+(?={_any(UNITS)}{_AT_END})",
             rf"{_AT_START}\d+{_Q}s{_AT_END}|{_Q}\d\ds?{_AT_END}",
             rf"(?<![\w)\p{{M}}])[+-]{_NUMBER}{_AT_END}(?!-)",
             rf"{_NUMBER}{_AT_END}|(?<!\w)\.\d+{_AT_END}",
@@ -141,7 +141,7 @@ GROUPS: list[tuple[str, list[str]]] = [
     (  # punctuation: what is drawn from one character is one token
         "",
         [
-            r"[.!?…]{2,}|-{2,}|[—–]+|''|``|<<|>>|[-=]+>|<[-=]+",
+            r"[.!?…]{2,}|-{2,}|[—–]+|''|``|<<|>>|[-=]{1,9}>|<[-=]+",
             r"(?P<p>[^\w\s()\[\]{}\"“”‘’'$€£])(?P=p)+",
             r".\p{M}*",
         ],
@@ -183,7 +183,7 @@ def _split_plain(piece: str) -> tuple[str, ...] | None:
     core = piece.lstrip('"(“[$').rstrip(',.!?;:")”]')
     before, _, after = piece.partition(core) if core else (piece, "", "")
     head, tail = _HEADS.get(before), _TAILS.get(after)
-    if head is None or tail is None or len(core) < 2:
+    if head is None or tail is None or len(core) < 2 or not core.isascii():
         return None  # one letter may be an initial or part of a face
     if core.isalpha():
         lower = core.lower()
@@ -193,13 +193,13 @@ def _split_plain(piece: str) -> tuple[str, ...] | None:
     if core.isdigit():
         return (*head, core, *tail)
     word, quote, clitic = core.partition("'")
+    if clitic in ("t", "T") and len(word) > 1 and word[-1] in "nN":
+        word, quote = word[:-1], word[-1] + quote
+    elif clitic.lower() not in _CLITICS:
+        return None
     if not word.isalpha() or word.lower() in _NOT_PLAIN:
         return None
-    if clitic.lower() in _CLITICS:
-        return (*head, word, quote + clitic, *tail)
-    if clitic in ("t", "T") and len(word) > 1 and word[-1] in "nN":
-        return (*head, word[:-1], word[-1] + quote + clitic, *tail)
-    return None
+    return (*head, word, quote + clitic, *tail)
 
 
 class WordTokenizer(PieceTokenizer):
