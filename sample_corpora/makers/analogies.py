@@ -16,12 +16,13 @@ Pair = tuple[str, str]
 
 
 def lines(random: Random) -> Iterator[str]:
-    """Each pair of a relation beside some other pairs with which it shares no word."""
+    """Each pair of a relation beside some others with which it shares no word; the first, all."""
     for section, pairs in relations().items():
         yield f": {section}"
         for first in pairs:
             others = [pair for pair in pairs if not set(pair) & set(first)]
-            for second in random.sample(others, min(QUESTIONS_PER_PAIR, len(others))):
+            asked = len(others) if first is pairs[0] else min(QUESTIONS_PER_PAIR, len(others))
+            for second in random.sample(others, asked):
                 yield " ".join(first + second)
 
 

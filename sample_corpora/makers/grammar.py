@@ -17,7 +17,7 @@ from random import Random
 
 FACTS = Path(__file__).parent.parent / "facts"
 INNERMOST_SLOT = re.compile(r"\{([^{}]*)\}")
-ARTICLE_BEFORE_VOWEL = re.compile(r"\b([Aa]) (?=[aeiouAEIOU])")
+ARTICLE_BEFORE_VOWEL = re.compile(r"\b([Aa]) (?=[aeiouAEIOU]|honest|hour|heir)")
 # Words that begin with a vowel letter but not with a vowel sound.
 NOT_A_VOWEL_SOUND = re.compile(
     r"(?:uni(?!n)|us(?:e|ual)|uk|ug|uru|eu|one\b|once\b)", flags=re.IGNORECASE
