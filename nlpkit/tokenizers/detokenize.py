@@ -13,15 +13,15 @@ from typing import Any
 
 from nlpkit.tokenizers.word import JOINED, PREFIXES
 
-# no space before these, and none after those
+# no space before these, and none after those; :) is neither
 _CLOSING = re.compile(
     r"""
-    [.,;:!?…)\]}»”%°]+$ | '' $ | ['’]$
+    (?:[.,;:!?…]+ | [)\]}»”%°]+ | '' | ['’])$
   | n['’]t$ | ['’](?:s|re|ve|ll|d|m)$
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_OPENING = re.compile(r"[(\[{«“‘$€£¥#¿¡]+$|``$")
+_OPENING = re.compile(r"[(\[{«“‘$€£¥¿¡]+$|``$")
 _TREEBANK = {"``": '"', "''": '"', "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]"}
 _UNITS = frozenset("am pm k km kg cm mm mb gb".split())
 
@@ -48,18 +48,24 @@ def detokenize(tokens: Sequence[str]) -> str:
         previous = tokens[position - 1] if position else ""
         following = tokens[position + 1] if position + 1 < len(tokens) else ""
         shown = _TREEBANK.get(token, token)
-        joins_left = glue or bool(_CLOSING.match(token)) or _pairs(previous, token)
-        joins_right = bool(_OPENING.match(token))
+        joins_left = glue or _either(_CLOSING, token, shown) or _pairs(previous, token)
+        joins_right = _either(_OPENING, token, shown)
         if token in ('"', "'") and not (token == "'" and _is_possessive(previous, open_quotes)):
             # a straight quote opens or closes in turn
             joins_left = glue or token in open_quotes
             joins_right = token not in open_quotes
             open_quotes ^= {token}
-        elif token in ("-", "–", "/", "@") and previous and following:
+        elif token == "#":
+            joins_right = following[:1].isdigit()  # before a word it would become a hashtag
+        elif token in ("-", "–", "/") and previous and following:
             joins_left = joins_right = _is_word(previous) and _is_word(following)
         text += shown if joins_left else " " + shown
         glue = joins_right
     return text
+
+
+def _either(pattern: re.Pattern[str], token: str, shown: str) -> bool:
+    return bool(pattern.match(token) or pattern.match(shown))
 
 
 def _is_word(token: str) -> bool:
