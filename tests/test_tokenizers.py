@@ -14,7 +14,7 @@ texts = st.one_of(
     st.text(),
     st.lists(
         st.sampled_from(
-            ["Don't", " ", "  ", "\t", "a.m.", "etc.", "p.m.", "東京", "👍🏽", "é", "e\u0301", "'s", "...",
+            ["Don't", " ", "  ", "\t", "a.m.", "etc.", "p.m.", "東京", "👍🏽", "é", "e\u0301",
              "\r\n", "\u3000", "1,000", "http://a.b", "x" * 120, "cannot", "\u200d", "\x1c", "\x00"]
         )
     ).map("".join),
