@@ -1,0 +1,77 @@
+"""One ``generate()`` for every model: prompts in, ids out as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from nlpkit.errors import NlpkitError
+from nlpkit.lm.base import LanguageModel
+from nlpkit.lm.sampling import SamplingSettings, sample_next
+
+
+def pad_left(
+    prompts: Sequence[Sequence[int]], device: torch.device | str = "cpu"
+) -> tuple[Tensor, Tensor | None]:
+    """Prompts as one matrix (B, T) and how much each is padded (B,), if any is.
+
+    >>> pad_left([[1, 2], [3]])
+    (tensor([[1, 2],
+            [3, 3]]), tensor([0, 1]))
+    """
+    longest = max(map(len, prompts))
+    rows = [[prompt[0]] * (longest - len(prompt)) + list(prompt) for prompt in prompts]
+    idx = torch.tensor(rows, device=device)
+    if all(len(prompt) == longest for prompt in prompts):
+        return idx, None
+    return idx, torch.tensor([longest - len(prompt) for prompt in prompts], device=device)
+
+
+@torch.inference_mode()
+def generate(
+    model: LanguageModel,
+    prompts: Sequence[Sequence[int]],
+    max_tokens: int,
+    settings: SamplingSettings,
+    generator: torch.Generator,
+    *,
+    allowed: Callable[[Tensor, int], Tensor] | None = None,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield, a step at a time, the next id of every row (B,) and the logits it was drawn from.
+
+    When the block size is full, the older half of the context is let go and the newer half is
+    read again, so a text can go on for ever. ``allowed`` may change the logits (B, V) of a step:
+    it gets them and the number of ids drawn so far.
+
+    >>> from nlpkit.lm.models import ModelSettings, build_model
+    >>> model = build_model(ModelSettings(vocab_size=4, dim=8, layers=1, heads=2)).eval()
+    >>> steps = generate(model, [[1], [2]], 3, SamplingSettings(), torch.Generator())
+    >>> [ids.shape for ids, _ in steps]
+    [torch.Size([2]), torch.Size([2]), torch.Size([2])]
+    """
+    if not prompts or not all(prompts):
+        raise NlpkitError("a prompt needs at least one token")
+    settings.check_vocab(model.settings.vocab_size)
+    device = next(iter([*model.parameters(), *model.buffers()])).device
+    block = model.settings.block_size
+    prompts = [prompt[-block:] for prompt in prompts]
+    idx, pads = pad_left(prompts, device)
+    cache, new = model.new_cache(len(prompts)), idx
+    for number in range(max_tokens):
+        if cache is None:
+            keep = max(1, block // 2)
+            pads = None if pads is None else (pads - (idx.size(1) - keep)).clamp_min(0)
+            new = idx = idx[:, -keep:]
+            cache = model.new_cache(len(prompts))
+        logits, _ = model(new, cache=cache, pads=pads)
+        last = logits[:, -1].float()  # (B, V)
+        if allowed is not None:
+            last = allowed(last, number)
+        drawn = sample_next(last, settings, generator, idx)
+        yield drawn, last
+        new = drawn[:, None]
+        idx = torch.cat([idx, new], dim=1)
+        if idx.size(1) > block:
+            cache = None

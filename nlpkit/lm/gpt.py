@@ -1,0 +1,292 @@
+"""A decoder-only transformer (GPT), in today's recipe and in GPT-2's.
+
+Each block adds to a stream x (B, T, C) what its attention and then its two-layer network make of
+the normalised stream. Attention lets a position look at itself and those before it in its text.
+With a cache the keys and values of earlier positions are kept, and only new ones are computed.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nlpkit.errors import NlpkitError
+from nlpkit.lm.base import LanguageModel, cross_entropy, text_begins
+from nlpkit.lm.settings import ModelSettings
+from nlpkit.nn.fused import relu_squared, rotate
+
+_STD = 0.02  # of initial weights
+
+
+class KeyValueCache:
+    """Keys and values of all layers, (B, H, block_size, D) each, filled from the left."""
+
+    def __init__(self, model: GPT, batch: int) -> None:
+        settings = model.settings
+        weight = model.embedding.weight
+        shape = (batch, settings.heads, settings.block_size, settings.dim // settings.heads)
+        self.keys = [weight.new_empty(shape) for _ in range(settings.layers)]
+        self.values = [weight.new_empty(shape) for _ in range(settings.layers)]
+        self.length = 0
+        self.pads: Tensor | None = None
+        self.last_ids: Tensor | None = None  # (B, previous), for models that embed them
+
+    def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the new keys and values of a layer, give all so far."""
+        end = self.length + k.size(2)
+        keys, values = self.keys[layer], self.values[layer]
+        keys[:, :, self.length : end] = k
+        values[:, :, self.length : end] = v
+        return keys[:, :, :end], values[:, :, :end]
+
+
+class Norm(nn.Module):
+    """LayerNorm, with gains and biases if the settings say so."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.shape = (settings.dim,)
+        gains, biases = settings.norm_gains, settings.norm_gains and settings.bias
+        self.weight = nn.Parameter(torch.ones(self.shape)) if gains else None
+        self.bias = nn.Parameter(torch.zeros(self.shape)) if biases else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, self.shape, self.weight, self.bias, eps=1e-5)
+
+
+def normalize(x: Tensor) -> Tensor:
+    """Every vector brought to mean 0 and variance 1."""
+    return F.layer_norm(x, x.shape[-1:])
+
+
+class Rotary(nn.Module):
+    """Turns pairs of numbers of a query or key by an angle that grows with its position.
+
+    The product of a query and a key then depends on how far apart they are (Su et al., 2021).
+    """
+
+    def __init__(self, head_dim: int, length: int, base: float = 10_000.0) -> None:
+        super().__init__()
+        # tables are made on the CPU even when the weights are not there yet (see load_model)
+        steps = torch.arange(0, head_dim, 2, device="cpu") / head_dim
+        angles = torch.outer(torch.arange(length, device="cpu"), base**-steps)  # (T, D/2)
+        self.register_buffer("cos", torch.cat([angles.cos()] * 2, dim=1), persistent=False)
+        self.register_buffer("sin", angles.sin(), persistent=False)
+        self.cos: Tensor
+        self.sin: Tensor
+
+    def forward(self, x: Tensor, first: int) -> Tensor:
+        """Turn x (B, H, T, D) whose positions start at ``first``."""
+        last = first + x.size(2)
+        return rotate(x, self.cos[first:last], self.sin[first:last])
+
+
+class Attention(nn.Module):
+    """softmax(QK^T / sqrt(D)) V over several heads, causal."""
+
+    def __init__(self, settings: ModelSettings, layer: int) -> None:
+        super().__init__()
+        self.layer, self.heads, self.dropout = layer, settings.heads, settings.dropout
+        self.qkv = nn.Linear(settings.dim, 3 * settings.dim, bias=settings.bias)
+        self.output = nn.Linear(settings.dim, settings.dim, bias=settings.bias)
+        # normalised q and k need another temperature than 1/sqrt(D): it is learned, by head
+        head_dim = settings.dim // settings.heads
+        scale = torch.full((settings.heads, 1, 1), head_dim**0.5)
+        self.scale = nn.Parameter(scale) if settings.qk_norm else None
+
+    def queries(
+        self, x: Tensor, first: int, rotary: Rotary | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """q, k, v (B, H, T, D) of a stretch that starts at position ``first``."""
+        batch, length, dim = x.shape
+        qkv = self.qkv(x).view(batch, length, 3 * self.heads, dim // self.heads).transpose(1, 2)
+        qk, v = qkv.split([2 * self.heads, self.heads], dim=1)
+        if self.scale is not None:
+            qk = normalize(qk)
+        if rotary is not None:
+            qk = rotary(qk, first)
+        q, k = qk.split(self.heads, dim=1)
+        if self.scale is not None:
+            q = q * (self.scale / q.size(-1) ** 0.5)
+        return q, k, v
+
+    def forward(
+        self,
+        x: Tensor,  # (B, T, C)
+        rotary: Rotary | None,
+        mask: Tensor | None,  # (B, 1, T, S): 0 where position t may look at s, else -inf
+        cache: KeyValueCache | None,
+    ) -> Tensor:
+        q, k, v = self.queries(x, 0 if cache is None else cache.length, rotary)
+        if cache is not None:
+            k, v = cache.extend(self.layer, k, v)
+        mixed = F.scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            attn_mask=mask,
+            is_causal=mask is None and q.size(2) > 1,
+            dropout_p=self.dropout if self.training else 0.0,
+        )
+        projected: Tensor = self.output(mixed.transpose(1, 2).flatten(2))
+        return projected
+
+
+class Block(nn.Module):
+    """Attention, then a network four times as wide, each added to the stream."""
+
+    def __init__(self, settings: ModelSettings, layer: int) -> None:
+        super().__init__()
+        dim = settings.dim
+        self.norm_1, self.norm_2 = Norm(settings), Norm(settings)
+        self.attention = Attention(settings, layer)
+        self.up = nn.Linear(dim, 4 * dim, bias=settings.bias)
+        self.down = nn.Linear(4 * dim, dim, bias=settings.bias)
+        self.activation = settings.activation
+        self.dropout = nn.Dropout(settings.dropout)
+
+    def forward(
+        self, x: Tensor, rotary: Rotary | None, mask: Tensor | None, cache: KeyValueCache | None
+    ) -> Tensor:
+        x = x + self.dropout(self.attention(self.norm_1(x), rotary, mask, cache))
+        hidden = activate(self.up(self.norm_2(x)), self.activation)  # (B, T, 4C)
+        added: Tensor = self.dropout(self.down(hidden))
+        return x + added
+
+
+def activate(x: Tensor, name: str) -> Tensor:
+    """The network's non-linearity."""
+    if name == "relu2":
+        return relu_squared(x)
+    return F.gelu(x, approximate="tanh" if name == "gelu_tanh" else "none")
+
+
+class GPT(LanguageModel):
+    """The whole model.
+
+    >>> model = GPT(ModelSettings(vocab_size=10, dim=16, layers=1))
+    >>> model.initialize(torch.Generator().manual_seed(1))
+    >>> logits, loss = model(torch.tensor([[1, 2, 3]]), torch.tensor([[2, 3, 4]]))
+    >>> logits.shape, round(loss.item(), 3)  # the head starts at zero: all ids are equally likely
+    (torch.Size([1, 3, 10]), 2.303)
+    """
+
+    packed = True
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.embedding = nn.Embedding(settings.vocab_size, settings.dim)
+        self.previous = nn.ModuleList(
+            nn.Embedding(settings.vocab_size, settings.dim) for _ in range(settings.previous)
+        )
+        learned = settings.positions == "learned"
+        self.position = nn.Embedding(settings.block_size, settings.dim) if learned else None
+        self.rotary = (
+            None if learned else Rotary(settings.dim // settings.heads, settings.block_size)
+        )
+        self.blocks = nn.ModuleList(Block(settings, layer) for layer in range(settings.layers))
+        self.dropout = nn.Dropout(settings.dropout)
+        self.norm = Norm(settings)
+        self.head = nn.Linear(settings.dim, settings.vocab_size, bias=False)
+        if settings.tied:
+            self.head.weight = self.embedding.weight
+
+    @torch.no_grad()
+    def initialize(self, generator: torch.Generator) -> None:
+        """Random weights; what ends in the stream or in the logits starts at zero."""
+        for name, parameter in self.named_parameters():
+            if parameter.dim() < 2 or name.endswith("scale"):
+                continue
+            if "embedding" in name or "previous" in name or "position" in name:
+                std = _STD if self.settings.tied else 1.0
+                nn.init.normal_(parameter, std=std, generator=generator)
+            elif name.endswith(("output.weight", "down.weight", "head.weight")):
+                nn.init.zeros_(parameter)
+            else:
+                bound = (3 / parameter.size(1)) ** 0.5
+                nn.init.uniform_(parameter, -bound, bound, generator=generator)
+
+    def new_cache(self, batch: int) -> KeyValueCache:
+        """Room for the keys and values of ``block_size`` positions."""
+        return KeyValueCache(self, batch)
+
+    def forward(
+        self,
+        idx: Tensor,  # (B, T)
+        targets: Tensor | None = None,
+        *,
+        cache: KeyValueCache | None = None,
+        pads: Tensor | None = None,  # (B,)
+    ) -> tuple[Tensor, Tensor | None]:
+        """Logits (B, T, V) and loss; with a cache, of the last position only (B, 1, V)."""
+        first = 0 if cache is None else cache.length
+        length = first + idx.size(1)
+        if length > self.settings.block_size:
+            raise NlpkitError(
+                f"{length} tokens are more than the model's block size {self.settings.block_size}"
+            )
+        if cache is not None:
+            pads = cache.pads = pads if first == 0 else cache.pads
+        # with a cache only prompts come in several tokens at once, and they hold one text a row
+        starts = 0 if cache is not None else self.settings.starts
+        begins = text_begins(idx, starts, pads)  # (B, T)
+        x = self._embed(idx, first, begins, cache)
+        mask = _mask(begins, first, idx.size(1), x.dtype)
+        for block in self.blocks:
+            x = block(x, self.rotary, mask, cache)
+        if cache is not None:
+            cache.length = length
+            x = x[:, -1:]
+        logits = self.head(self.norm(x))
+        return logits, cross_entropy(logits, targets)
+
+    def _embed(
+        self, idx: Tensor, first: int, begins: Tensor | None, cache: KeyValueCache | None
+    ) -> Tensor:
+        x: Tensor = self.embedding(idx)  # (B, T, C)
+        here = torch.arange(first, first + idx.size(1), device=idx.device)
+        if self.position is not None:
+            x = x + self.position(here if begins is None else (here - begins).clamp_min(0))
+        if self.previous:
+            x = x + self._embed_previous(idx, here, begins, cache)
+        if self.settings.embedding_norm:
+            x = normalize(x)
+        dropped: Tensor = self.dropout(x)
+        return dropped
+
+    def _embed_previous(
+        self, idx: Tensor, here: Tensor, begins: Tensor | None, cache: KeyValueCache | None
+    ) -> Tensor:
+        """The sum of embeddings of the tokens 1, 2, ... places before, within the same text."""
+        count = len(self.previous)
+        if cache is None or cache.last_ids is None:
+            before = idx.new_zeros(idx.size(0), count)
+        else:
+            before = cache.last_ids
+        joined = torch.cat([before, idx], dim=1)  # (B, count + T)
+        if cache is not None:
+            cache.last_ids = joined[:, -count:]
+        since = here if begins is None else here - begins  # positions since the text began
+        total = torch.zeros((), device=idx.device)
+        for distance, table in enumerate(self.previous, 1):
+            shifted = joined[:, count - distance : joined.size(1) - distance]
+            inside = (since >= distance).unsqueeze(-1)  # ([B,] T, 1)
+            total = total + table(shifted) * inside
+        return total
+
+
+def _mask(begins: Tensor | None, first: int, length: int, dtype: torch.dtype) -> Tensor | None:
+    """What each new position may look at: from where its text begins up to itself."""
+    if begins is None and (first == 0 or length == 1):
+        return None
+    device = None if begins is None else begins.device
+    here = torch.arange(first, first + length, device=device)[:, None]  # (T, 1)
+    there = torch.arange(first + length, device=device)  # (S,)
+    allowed = there <= here  # (T, S)
+    if begins is not None:
+        # a pad looks at itself, so that its softmax is not empty; nobody looks at a pad
+        allowed = (allowed & (there >= begins[:, :, None])) | (there == here)  # (B, T, S)
+        allowed = allowed[:, None]
+    return torch.zeros_like(allowed, dtype=dtype).masked_fill_(~allowed, float("-inf"))

@@ -1,0 +1,89 @@
+"""The sampler: from logits to the next id. Every model and every command draws with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nlpkit.errors import NlpkitError
+
+
+@dataclass(frozen=True)
+class SamplingSettings:
+    """How to draw. The defaults draw from the model's distribution as it is."""
+
+    temperature: float = 1.0  # below 1 plays safe, above 1 dares; 0 always takes the likeliest
+    top_k: int = 0  # only the k likeliest; 0 is all
+    top_p: float = 1.0  # only the likeliest that together have this probability
+    min_p: float = 0.0  # only those at least this share as likely as the likeliest
+    repetition_penalty: float = 1.0  # above 1 makes ids that were there already less likely
+
+    def __post_init__(self) -> None:
+        for name, low, high, what in (
+            ("temperature", 0.0, 100.0, "0 (always the likeliest) or more"),
+            ("top_p", 1e-9, 1.0, "more than 0, at most 1"),
+            ("min_p", 0.0, 1.0, "from 0 to 1"),
+            ("repetition_penalty", 1e-3, 100.0, "about 1, such as 1.2"),
+            ("top_k", 0, 2**31, "0 (no limit) or more"),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                flag = f"--{name.replace('_', '-')}"
+                raise NlpkitError(f"{flag} cannot be {value:g}", hint=f"a value that is {what}")
+
+    def check_vocab(self, size: int) -> None:
+        """Refuse a ``top_k`` beyond the vocabulary: it would silently do nothing."""
+        if self.top_k > size:
+            raise NlpkitError(
+                f"--top-k {self.top_k} is more than the {size} ids of the model",
+                hint=f"--top-k {size} or less",
+            )
+
+
+def sample_next(
+    logits: Tensor,  # (B, V)
+    settings: SamplingSettings,
+    generator: torch.Generator,
+    seen: Tensor | None = None,  # (B, T): ids so far, for the repetition penalty
+) -> Tensor:
+    """Draw one id for each row (B,).
+
+    >>> logits = torch.tensor([[0.0, 5.0, 1.0]])
+    >>> sample_next(logits, SamplingSettings(temperature=0), torch.Generator())
+    tensor([1])
+    """
+    if settings.repetition_penalty != 1 and seen is not None:
+        logits = _penalize(logits, seen, settings.repetition_penalty)
+    if settings.temperature == 0:
+        return logits.argmax(dim=-1)
+    ids = None
+    if settings.top_k and settings.top_k < logits.size(-1):
+        logits, ids = logits.topk(settings.top_k)  # (B, k), likeliest first
+    if settings.temperature != 1:
+        logits = logits / settings.temperature
+    if settings.top_p < 1 or settings.min_p > 0:
+        if ids is None:
+            logits, ids = logits.sort(descending=True)
+        logits = _cut_tail(logits, settings)
+    # the largest of logits plus Gumbel noise is a draw from their softmax
+    noise = torch.empty_like(logits, dtype=torch.float32).exponential_(generator=generator)
+    drawn = (logits - noise.log_()).argmax(dim=-1)  # (B,)
+    return drawn if ids is None else ids.gather(1, drawn[:, None])[:, 0]
+
+
+def _penalize(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
+    """Divide the positive and multiply the negative logits of ids that were there (Keskar 2019)."""
+    found = logits.gather(1, seen)
+    found = torch.where(found > 0, found / penalty, found * penalty)
+    return logits.scatter(1, seen, found)
+
+
+def _cut_tail(logits: Tensor, settings: SamplingSettings) -> Tensor:
+    """Rule out the tail of sorted logits by top-p and min-p; the likeliest always stays."""
+    probabilities = logits.softmax(dim=-1)
+    before = probabilities.cumsum(dim=-1) - probabilities  # of all that are likelier
+    cut = (before >= settings.top_p) | (probabilities < settings.min_p * probabilities[:, :1])
+    cut[:, 0] = False
+    return logits.masked_fill(cut, float("-inf"))
