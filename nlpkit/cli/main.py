@@ -43,6 +43,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         ),
     },
     "Models": {
+        "tag": Entry("tag", "Tag words with parts of speech, entities or other labels."),
         "info": Entry("info", "Show what a model is: kind, size, settings, training curve."),
     },
     "Start here": {

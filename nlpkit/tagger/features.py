@@ -1,0 +1,162 @@
+"""What is known of a word by itself: its id, its vector, its characters, its affixes and shape.
+
+All of it depends on the word alone, so it is worked out once for each distinct word of a batch (or
+of a run), not for each token. Numpy only: training and prediction share this file.
+"""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nlpkit.vocab import UNK, Vocab
+
+Ids = NDArray[np.int64]
+AFFIX_BUCKETS = 20_000
+LONGEST_WORD = 24  # characters that are looked at: the first and last half of a longer word
+AFFIX_LENGTHS = (1, 2, 3, 4)
+N_AFFIXES = 2 * len(AFFIX_LENGTHS) + 1
+WORD_EDGE = "\x02"  # stands before and after the characters of a word
+
+
+@dataclass(frozen=True)
+class WordFeatures:
+    """Features of U distinct words."""
+
+    words: Ids  # (U,) in the vocabulary of training, lower-cased
+    vectors: Ids  # (U,) row of the given vectors, from 1; 0 is none
+    characters: Ids  # (U, L), 0 is padding
+    affixes: Ids  # (U, N_AFFIXES) hashed prefixes, suffixes and the shape
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+def normal_form(word: str) -> str:
+    """The word as its embedding knows it: lower case, all digits alike.
+
+    >>> normal_form("Route66")
+    'route00'
+    """
+    lowered = word.lower()
+    return lowered if lowered.isalpha() else lowered.translate(_DIGITS)
+
+
+_DIGITS = {ord(digit): "0" for digit in "123456789"}
+
+
+def word_shape(word: str) -> str:
+    """Upper case, lower case, digits and the rest, runs cut to two.
+
+    >>> word_shape("McDonald's"), word_shape("B-52")
+    ("XxXxx'x", 'X-dd')
+    """
+    shape: list[str] = []
+    for character in word[:LONGEST_WORD]:
+        if character.isupper():
+            kind = "X"
+        elif character.isalpha():
+            kind = "x"
+        elif character.isdigit():
+            kind = "d"
+        else:
+            kind = character
+        if shape[-2:] != [kind, kind]:
+            shape.append(kind)
+    return "".join(shape)
+
+
+def affix_hashes(word: str) -> list[int]:
+    """Prefixes, suffixes and the shape as numbers below ``AFFIX_BUCKETS``, by a stable hash."""
+    lowered = word.lower()
+    keys = [f"p{lowered[:length]}" for length in AFFIX_LENGTHS]
+    keys += [f"s{lowered[-length:]}" for length in AFFIX_LENGTHS]
+    keys.append(f"={word_shape(word)}")
+    return [zlib.crc32(key.encode("utf-8", "replace")) % AFFIX_BUCKETS for key in keys]
+
+
+def word_characters(word: str) -> str:
+    """The characters an encoder looks at, with the edges of the word marked."""
+    if len(word) > LONGEST_WORD:
+        half = LONGEST_WORD // 2
+        word = word[:half] + word[-half:]
+    return f"{WORD_EDGE}{word}{WORD_EDGE}"
+
+
+class Lexicon:
+    """The vocabularies that turn words into features.
+
+    >>> lexicon = Lexicon.build(["The", "dog", "the"])
+    >>> lexicon.features(["THE", "cat"]).words.tolist()
+    [2, 1]
+    """
+
+    def __init__(
+        self,
+        words: Vocab,
+        characters: Vocab,
+        vector_words: Sequence[str] = (),
+    ) -> None:
+        self.words, self.characters = words, characters
+        self.vector_words = list(vector_words)
+        self._vector_rows = {word: row for row, word in enumerate(self.vector_words, 1)}
+
+    @classmethod
+    def build(
+        cls,
+        tokens: Iterable[str],
+        vector_words: Sequence[str] = (),
+    ) -> Lexicon:
+        """Vocabularies of training tokens."""
+        counts = Counter(tokens)
+        words: Counter[str] = Counter()
+        characters: Counter[str] = Counter()
+        for token, count in counts.items():
+            words[normal_form(token)] += count
+            for character in word_characters(token):
+                characters[character] += count
+        return cls(
+            Vocab.from_counts(words),
+            Vocab.from_counts(characters),
+            vector_words,
+        )
+
+    def __contains__(self, word: str) -> bool:
+        return normal_form(word) in self.words
+
+    def features(self, words: Sequence[str]) -> WordFeatures:
+        """Features of distinct words."""
+        ids, unknown = self.words.ids, self.words.ids[UNK]
+        forms = [normal_form(word) for word in words]
+        rows = [self._vector_row(word) for word in words] if self._vector_rows else []
+        spelled = [word_characters(word) for word in words]
+        longest = max(map(len, spelled), default=1)
+        characters = np.zeros((len(words), longest), np.int64)
+        character_ids, unknown_character = self.characters.ids, self.characters.ids[UNK]
+        for row, spelling in enumerate(spelled):
+            characters[row, : len(spelling)] = [
+                character_ids.get(character, unknown_character) for character in spelling
+            ]
+        affixes = [affix_hashes(word) for word in words]
+        return WordFeatures(
+            np.array([ids.get(form, unknown) for form in forms], np.int64),
+            np.array(rows, np.int64) if rows else np.zeros(len(words), np.int64),
+            characters,
+            np.array(affixes, np.int64).reshape(len(words), N_AFFIXES),
+        )
+
+    def _vector_row(self, word: str) -> int:
+        rows = self._vector_rows
+        return rows.get(word) or rows.get(word.lower()) or rows.get(normal_form(word), 0)
+
+
+@functools.cache
+def dropout_rate(count: int, strength: float) -> float:
+    """How often a word seen ``count`` times is hidden in training, so that <unk> is learned."""
+    return strength / (strength + count) if count else 0.0

@@ -1,0 +1,174 @@
+"""The tagger as a torch module, for training: word features, encoder, softmax or CRF.
+
+    word      embedding (hidden at random, rare words more often, so that <unk> is learned)
+    vector    a row of given vectors, frozen; ``fine_tune`` learns a correction for known words
+    chars     a convolution or an LSTM over the characters of the word
+    affixes   the sum of hashed prefix, suffix and shape embeddings
+      \\ all together -> linear mix -> encoder over the sentence -> a score for each tag
+
+Features are computed once for each distinct word of a batch. All sentences of a batch have one
+length. Prediction is in ``predictor``, in numpy, with the weights this module leaves behind.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nlpkit.nn.crf import CRF
+from nlpkit.nn.encoders import make_encoder
+from nlpkit.tagger.features import AFFIX_BUCKETS, WordFeatures, dropout_rate
+from nlpkit.tagger.settings import TaggerSettings
+from nlpkit.vocab import UNK, Vocab
+
+CHAR_KERNEL = 3
+CHAR_DIM = 32
+CHAR_FILTERS = 64
+AFFIX_DIM = 64
+MIX = 128  # width of all features of a word together
+
+
+class SharedDropout(nn.Dropout):
+    """Dropout that hides the same numbers at every token of a sentence, (B, T, C) -> (B, T, C).
+
+    One mask a sentence suits a recurrent encoder better than one a token, and is cheaper to draw.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not self.training:
+            return input
+        mask = torch.empty_like(input[:, :1]).bernoulli_(1 - self.p) / (1 - self.p)
+        return input * mask
+
+
+class CharCNN(nn.Module):
+    """Convolution over characters and the highest response of each filter, (U, L) -> (U, C)."""
+
+    def __init__(self, n_chars: int, dim: int, filters: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(n_chars, dim, padding_idx=0)
+        self.convolution = nn.Conv1d(dim, filters, CHAR_KERNEL, padding=CHAR_KERNEL // 2)
+
+    def forward(self, characters: Tensor) -> Tensor:
+        embedded = self.embedding(characters).transpose(1, 2)  # (U, D, L)
+        responses = F.relu(self.convolution(embedded))
+        return responses.masked_fill((characters == 0).unsqueeze(1), 0).amax(dim=2)
+
+
+class CharLSTM(nn.Module):
+    """A bidirectional LSTM over characters, its two last states side by side."""
+
+    def __init__(self, n_chars: int, dim: int, filters: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(n_chars, dim, padding_idx=0)
+        self.rnn = nn.LSTM(dim, filters // 2, batch_first=True, bidirectional=True)
+
+    def forward(self, characters: Tensor) -> Tensor:
+        lengths = (characters != 0).sum(dim=1).cpu()
+        packed = nn.utils.rnn.pack_padded_sequence(
+            self.embedding(characters), lengths, batch_first=True, enforce_sorted=False
+        )
+        last = self.rnn(packed)[1][0]  # (2, U, C/2)
+        return torch.cat([last[0], last[1]], dim=1)
+
+
+class WordEncoder(nn.Module):
+    """Features of distinct words -> one vector each, (U, mix)."""
+
+    hide_rates: Tensor
+    vectors: Tensor
+
+    def __init__(
+        self, settings: TaggerSettings, words: Vocab, n_chars: int, vectors: np.ndarray | None
+    ) -> None:
+        super().__init__()
+        self.settings = settings
+        self.unknown = words.ids[UNK]
+        rates = [dropout_rate(count, settings.word_dropout) for count in words.counts]
+        self.register_buffer("hide_rates", torch.tensor(rates), persistent=False)
+        self.word = nn.Embedding(len(words), settings.word_dim)
+        nn.init.normal_(self.word.weight, std=0.1)
+        width = settings.word_dim
+        if vectors is not None:
+            # row 0 is for words without a vector
+            table = torch.from_numpy(np.concatenate([np.zeros_like(vectors[:1]), vectors]))
+            self.register_buffer("vectors", table)
+            width += vectors.shape[1]
+            if settings.fine_tune:
+                self.correction = nn.Embedding(len(words), vectors.shape[1])
+                nn.init.zeros_(self.correction.weight)
+        self.has_vectors = vectors is not None
+        if settings.chars != "none":
+            kind = CharCNN if settings.chars == "cnn" else CharLSTM
+            self.chars = kind(n_chars, CHAR_DIM, CHAR_FILTERS)
+            width += CHAR_FILTERS
+        if settings.affixes == "yes":
+            self.affixes = nn.EmbeddingBag(AFFIX_BUCKETS, AFFIX_DIM, mode="sum")
+            nn.init.normal_(self.affixes.weight, std=0.1)
+            width += AFFIX_DIM
+        self.mix = nn.Linear(width, MIX)
+
+    def forward(
+        self, words: Tensor, vectors: Tensor, characters: Tensor, affixes: Tensor
+    ) -> Tensor:
+        if self.training:
+            hidden = torch.rand(words.shape, device=words.device) < self.hide_rates[words]
+            words = torch.where(hidden, self.unknown, words)
+        parts = [self.word(words)]
+        if self.has_vectors:
+            rows = self.vectors[vectors]
+            if self.settings.fine_tune:
+                known = (words != self.unknown).unsqueeze(1)
+                rows = rows + self.correction(words) * known
+            parts.append(rows)
+        if self.settings.chars != "none":
+            parts.append(self.chars(characters))
+        if self.settings.affixes == "yes":
+            parts.append(self.affixes(affixes))
+        return self.mix(torch.cat(parts, dim=1))
+
+
+class TaggerModel(nn.Module):
+    """Scores (B, T, K) of the tags of sentences of one length."""
+
+    def __init__(
+        self,
+        settings: TaggerSettings,
+        words: Vocab,
+        n_chars: int,
+        n_tags: int,
+        vectors: np.ndarray | None = None,
+        legal: list[list[bool]] | None = None,
+    ) -> None:
+        super().__init__()
+        assert settings.dropout is not None
+        self.words = WordEncoder(settings, words, n_chars, vectors)
+        self.encoder = make_encoder(
+            settings.encoder,
+            MIX,
+            settings.hidden,
+            settings.layers,
+            settings.dropout,
+            settings.one_way,
+        )
+        self.dropout = SharedDropout(settings.dropout)
+        self.output = nn.Linear(self.encoder.size, n_tags)
+        self.crf = CRF(n_tags, legal) if settings.crf == "yes" else None
+
+    def forward(self, features: WordFeatures, positions: Tensor) -> Tensor:
+        """Scores of the tokens; ``positions`` (B, T) says which distinct word each token is."""
+        device = positions.device
+        columns = (features.words, features.vectors, features.characters, features.affixes)
+        distinct = self.words(*(torch.from_numpy(column).to(device) for column in columns))
+        tokens = self.dropout(distinct[positions])  # (B, T, mix)
+        return self.output(self.dropout(self.encoder(tokens)))
+
+    def loss(self, features: WordFeatures, positions: Tensor, tags: Tensor) -> Tensor:
+        """Mean loss a token against the right tags (B, T)."""
+        scores = self(features, positions)
+        if self.crf is None:
+            return F.cross_entropy(scores.flatten(0, 1), tags.flatten())
+        lengths = torch.full((len(tags),), tags.shape[1], device=tags.device)
+        return self.crf.loss(scores, tags, lengths)

@@ -1,0 +1,193 @@
+"""Training a tagger: sentences in, progress records out, a model folder in the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from nlpkit import modeldir
+from nlpkit.conll import Layout, Sentence
+from nlpkit.errors import NlpkitError
+from nlpkit.tagger.batches import LengthBatches, TaggedData
+from nlpkit.tagger.features import Lexicon
+from nlpkit.tagger.model import TaggerModel
+from nlpkit.tagger.predictor import INNER_SCHEME, KIND, Tagger
+from nlpkit.tagger.schemes import Scheme, convert, detect_scheme, legal_transitions
+from nlpkit.tagger.scores import score_tags
+from nlpkit.tagger.settings import TaggerSettings
+from nlpkit.training import Trainer, TrainingSettings, seeded
+from nlpkit.vocab import Vocab
+
+if TYPE_CHECKING:
+    from nlpkit.vectors.store import Vectors
+
+MOST_VECTORS = 200_000  # the most frequent words of given vectors go into the model
+CLIP = 1.0
+WEIGHT_DECAY = 0.01
+WARMUP = 0.05
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Tagged sentences and how their file is laid out."""
+
+    sentences: Sequence[Sentence]
+    layout: Layout
+    scheme: Scheme | None
+
+    @classmethod
+    def of(cls, sentences: Sequence[Sentence], layout: Layout) -> TrainingData:
+        """Look at the tags: at least one sentence, a tag for every token, one scheme."""
+        filled = [sentence for sentence in sentences if sentence.tokens]
+        if not filled:
+            raise NlpkitError("no tagged sentence to train on", hint="a file with tokens in it")
+        for sentence in filled:
+            if len(sentence.tags) != len(sentence.tokens):
+                raise NlpkitError(
+                    f"{sentence.where(0)}: tokens without tags", hint="--tag-column, or other data"
+                )
+        names = {tag for sentence in filled for tag in sentence.tags}
+        if names == {"_"}:
+            raise NlpkitError(
+                f"{filled[0].source} has no tags: the column holds _ everywhere",
+                hint="another --column or --tag-column",
+            )
+        return cls(filled, layout, detect_scheme(sentence.tags for sentence in filled))
+
+
+class TaggerRun:
+    """One training of a tagger.
+
+    >>> run = TaggerRun(data, TaggerSettings(), seed=1)  # doctest: +SKIP
+    >>> for progress in run.trainer.fit(): ...  # doctest: +SKIP
+    >>> run.save("pos.model")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        settings: TaggerSettings,
+        *,
+        seed: int,
+        dev: Sequence[Sentence] = (),
+        vectors: Vectors | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        self.data, self.seed, self.dev = data, seed, [s for s in dev if s.tokens]
+        self.settings = settings.resolved(entities=data.scheme is not None)
+        self.device = device or torch.device("cpu")
+        tag_rows = [self._inner(sentence.tags) for sentence in data.sentences]
+        counts = Counter(tag for row in tag_rows for tag in row)
+        self.tags = Vocab.from_counts(_with_companions(counts, data.scheme), specials=())
+        words, matrix = _given_vectors(vectors)
+        tokens = [sentence.tokens for sentence in data.sentences]
+        self.lexicon = Lexicon.build((word for row in tokens for word in row), words)
+        self._arrays = TaggedData(tokens, [self.tags.encode(row) for row in tag_rows], self.lexicon)
+        self._batches = LengthBatches(self._arrays.lengths, self.settings.batch_tokens, seed)
+        legal = (
+            legal_transitions(self.tags.tokens, INNER_SCHEME) if data.scheme is not None else None
+        )
+        with seeded(seed, 0, self.device):
+            self.model = TaggerModel(
+                self.settings,
+                self.lexicon.words,
+                len(self.lexicon.characters),
+                len(self.tags),
+                matrix,
+                legal,
+            ).to(self.device)
+        self.trainer = Trainer(
+            self.model,
+            [
+                torch.optim.AdamW(
+                    self.model.parameters(),
+                    lr=self.settings.lr,
+                    weight_decay=WEIGHT_DECAY,
+                    fused=True,
+                )
+            ],
+            self._loss,
+            TrainingSettings(
+                max_steps=self._batches.per_epoch * self.settings.epochs,
+                warmup=WARMUP,
+                grad_clip=CLIP,
+                eval_interval=self._batches.per_epoch,
+                seed=seed,
+            ),
+            evaluate=self._error if self.dev else None,
+        )
+
+    def _inner(self, tags: Sequence[str]) -> list[str]:
+        return list(tags) if self.data.scheme is None else convert(tags, INNER_SCHEME)
+
+    def _loss(self, number: int) -> tuple[torch.Tensor, int]:
+        features, positions, tags = self._arrays.batch(self._batches.rows(number))
+        where = torch.from_numpy(positions).to(self.device)
+        right = torch.from_numpy(tags).to(self.device)
+        return self.model.loss(features, where, right), positions.size
+
+    def _error(self) -> float:
+        """What is wrong on the held-out sentences: 1 - F1 of entities, 1 - accuracy of tags."""
+        predicted = self.tagger().tag([sentence.tokens for sentence in self.dev])
+        scores = score_tags([sentence.tags for sentence in self.dev], predicted)
+        return 1 - (scores.accuracy if scores.entities is None else scores.entities.f1)
+
+    def tagger(self) -> Tagger:
+        """The model as it is now, ready to predict."""
+        weights = {name: value.cpu().numpy() for name, value in self.model.state_dict().items()}
+        return Tagger(
+            self.settings,
+            self.lexicon,
+            self.tags,
+            weights,
+            scheme=self.data.scheme,
+            layout=self.data.layout,
+        )
+
+    def save(self, path: str, *, force: bool = False) -> None:
+        """Write the model folder, with the best weights when there were held-out sentences."""
+        self.trainer.keep_best()
+        metrics: dict[str, float] = {"tags": len(self.tags), "words": len(self.lexicon.words)}
+        best = self.trainer.counters.best_loss
+        if best is not None:
+            metrics["dev_f1" if self.data.scheme else "dev_accuracy"] = 1 - best
+        config = modeldir.ModelConfig(
+            kind=KIND,
+            settings=asdict(self.settings),
+            seed=self.seed,
+            data_hash=self.data_hash(),
+            metrics=metrics,
+        )
+        with modeldir.create(path, config, force=force) as folder:
+            self.tagger().write(folder, self.model.state_dict())
+            modeldir.write_metrics(folder, self.trainer.counters.records)
+
+    def data_hash(self) -> str:
+        """A fingerprint of the training sentences."""
+        return modeldir.data_hash(
+            line.encode() for sentence in self.data.sentences for line in sentence.lines
+        )
+
+
+def _with_companions(counts: Counter[str], scheme: Scheme | None) -> dict[str, int]:
+    """With every tag of each entity type, so that any span of a known type can be predicted."""
+    if scheme is None:
+        return counts
+    kinds = {tag[1:] for tag in counts if tag != "O"}
+    # a count of 1 keeps the table's order meaningful: specials alone have 0
+    every = {prefix + kind: 1 for kind in kinds for prefix in INNER_SCHEME if prefix != "O"}
+    return {**every, "O": 1, **counts}
+
+
+def _given_vectors(vectors: Vectors | None) -> tuple[list[str], np.ndarray | None]:
+    """Words and rows of the given vectors, scaled to a spread of 1 so that any source will do."""
+    if vectors is None:
+        return [], None
+    count = min(len(vectors), MOST_VECTORS)
+    matrix = np.array(vectors.matrix[:count], np.float32)
+    return [vectors.words[row] for row in range(count)], matrix / max(float(matrix.std()), 1e-6)

@@ -1,0 +1,98 @@
+"""The word features of ``model`` in numpy: one vector for each distinct word, remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, under
+from nlpkit.tagger.features import Lexicon, WordFeatures
+from nlpkit.tagger.settings import TaggerSettings
+from nlpkit.vocab import UNK
+
+REMEMBERED = 50_000  # distinct words before the table is emptied: memory stays bounded
+
+
+class NumpyWords:
+    """Vectors (U, mix) of words, worked out when first seen."""
+
+    def __init__(self, settings: TaggerSettings, lexicon: Lexicon, weights: Weights) -> None:
+        self.settings, self.lexicon, self.weights = settings, lexicon, weights
+        self.unknown = lexicon.words.ids[UNK]
+        self._rows: dict[str, int] = {}
+        self._table: Floats = np.empty((1024, len(weights["mix.bias"])), np.float32)
+        if settings.chars == "cnn":
+            kernel = weights["chars.convolution.weight"]  # (F, D, 3)
+            # a character's share in the response of each filter at each of the three taps, so that
+            # a convolution is three look-ups and no product
+            self._taps = [
+                weights["chars.embedding.weight"] @ kernel[:, :, tap].T
+                for tap in range(kernel.shape[2])
+            ]
+        elif settings.chars == "lstm":
+            self._char_encoder = NumpyEncoder("lstm", under("chars.", weights), one_way=False)
+
+    def look_up(self, words: Sequence[str]) -> tuple[Floats, Ids]:
+        """The vectors of the distinct words among these, (U, mix), and which is whose, (N,)."""
+        if len(self._rows) > REMEMBERED:
+            self._rows.clear()
+        rows = self._rows
+        new = [word for word in dict.fromkeys(words) if word not in rows]
+        if new:
+            self._remember(new)
+        ids = np.fromiter((rows[word] for word in words), np.int64, len(words))
+        distinct, places = np.unique(ids, return_inverse=True)
+        return self._table[distinct], places
+
+    def _remember(self, words: list[str]) -> None:
+        first = len(self._rows)
+        last = first + len(words)
+        if last > len(self._table):
+            grown = np.empty((2 * last, self._table.shape[1]), np.float32)
+            grown[:first] = self._table[:first]
+            self._table = grown
+        self._table[first:last] = self._encode(self.lexicon.features(words))
+        self._rows.update(zip(words, range(first, last), strict=True))
+
+    def _encode(self, features: WordFeatures) -> Floats:
+        weights = self.weights
+        parts = [weights["word.weight"][features.words]]
+        if "vectors" in weights:
+            rows = weights["vectors"][features.vectors]
+            if "correction.weight" in weights:
+                known = (features.words != self.unknown)[:, None]
+                rows = rows + weights["correction.weight"][features.words] * known
+            parts.append(rows)
+        if self.settings.chars == "cnn":
+            parts.append(self._convolve(features.characters))
+        elif self.settings.chars == "lstm":
+            parts.append(self._read_characters(features.characters))
+        if self.settings.affixes == "yes":
+            parts.append(weights["affixes.weight"][features.affixes].sum(axis=1))
+        mixed: Floats = np.concatenate(parts, axis=1) @ weights["mix.weight"].T
+        return mixed + weights["mix.bias"]
+
+    def _convolve(self, characters: Ids) -> Floats:
+        """The highest response of each filter over the characters, (U, L) -> (U, F)."""
+        before, here, after = self._taps
+        responses = here[characters]  # (U, L, F)
+        responses[:, 1:] += before[characters[:, :-1]]
+        responses[:, :-1] += after[characters[:, 1:]]
+        responses += self.weights["chars.convolution.bias"]
+        responses[characters == 0] = 0
+        highest: Floats = responses.max(axis=1)
+        return np.maximum(highest, 0)
+
+    def _read_characters(self, characters: Ids) -> Floats:
+        """The last state of each direction of an LSTM over the characters."""
+        lengths = (characters != 0).sum(axis=1)
+        order = np.argsort(-lengths, kind="stable")
+        table = self.weights["chars.embedding.weight"]
+        states = self._char_encoder(table, characters[order], lengths[order])  # (U, L, 2 H)
+        half = states.shape[2] // 2
+        ends = states[np.arange(len(order)), lengths[order] - 1, :half]
+        last = np.concatenate([ends, states[:, 0, half:]], axis=1)
+        restored: Floats = np.empty_like(last)
+        restored[order] = last
+        return restored
