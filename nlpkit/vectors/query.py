@@ -146,8 +146,10 @@ def _multiplied(vectors: Vectors, a: Floats, b: Floats, c: Floats) -> ScoreBlock
     to_a, to_b, to_c = vectors.cosines(a), vectors.cosines(b), vectors.cosines(c)
 
     def block(start: int, stop: int) -> Floats:
-        against = (1 + to_a(start, stop)) / 2 + _TINY
-        return (1 + to_b(start, stop)) / 2 * ((1 + to_c(start, stop)) / 2) / against
+        scores = to_b(start, stop) + 1
+        scores *= to_c(start, stop) + 1
+        scores /= 2 * (to_a(start, stop) + 1 + 2 * _TINY)
+        return scores
 
     return block
 

@@ -1,0 +1,92 @@
+"""Draw words in a plane: to a picture file by matplotlib, or roughly as text for a terminal."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nlpkit.pictures import check_picture, figure, save_figure
+from nlpkit.vectors.labels import place_labels
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_GAP = 4.0  # points between a dot and its label
+_INK, _DOT = "#1f2430", "#2a78c2"
+
+
+def draw(words: Sequence[str], points: NDArray[np.float64], path: str) -> int:
+    """Write a ``.png``, ``.svg`` or ``.pdf``; returns how many labels found no room.
+
+    Words come by importance: when it gets crowded the first ones keep their labels. The picture
+    grows with the number of words.
+    """
+    check_picture(path)
+    side = float(np.clip(3 + 0.55 * np.sqrt(len(words)), 6, 24))
+    drawn, axes = figure(side * 1.25, side)
+    axes.set_axis_off()
+    axes.scatter(points[:, 0], points[:, 1], s=14, color=_DOT, linewidths=0)
+    axes.margins(0.08)
+    texts = [
+        axes.annotate(
+            word,
+            point,
+            xytext=(0, 0),
+            textcoords="offset points",
+            fontsize=9,
+            color=_INK,
+            ha="center",
+            va="center_baseline",
+            parse_math=False,  # a word with two $ is no formula
+        )
+        for word, point in zip(words, points.tolist(), strict=True)
+    ]
+    with warnings.catch_warnings():
+        # a letter that the font lacks is drawn as a box, and not worth a line each
+        warnings.simplefilter("ignore", UserWarning)
+        drawn.draw_without_rendering()
+        pixels_per_point = drawn.dpi / 72
+        extents = [text.get_window_extent() for text in texts]
+        sizes = np.array([[each.width, each.height] for each in extents]) / pixels_per_point
+        anchors = axes.transData.transform(points) / pixels_per_point
+        box = axes.get_window_extent()
+        bounds = tuple(np.array([box.x0, box.y0, box.x1, box.y1]) / pixels_per_point)
+        placed = place_labels(anchors, sizes, bounds, _GAP)
+        for text, anchor, place in zip(texts, anchors, placed, strict=True):
+            if place is None:
+                text.remove()
+                continue
+            offset = np.array(place) - anchor
+            text.set_position(tuple(offset))
+        save_figure(drawn, path)
+    return sum(place is None for place in placed)
+
+
+def terminal_view(
+    words: Sequence[str], points: NDArray[np.float64], *, width: int = 79, height: int = 24
+) -> str:
+    """A rough picture made of characters: ``•word`` where there is room, else ``·``.
+
+    >>> print(terminal_view(["a", "b"], np.array([[-1.0, 1.0], [1.0, -1.0]]), width=9, height=2))
+    •a
+           b•
+    """
+    grid = [[" "] * width for _ in range(height)]
+    columns = np.rint((points[:, 0] + 1) / 2 * (width - 1)).astype(int).tolist()
+    rows = np.rint((1 - points[:, 1]) / 2 * (height - 1)).astype(int).tolist()
+    for row, column in zip(rows, columns, strict=True):
+        grid[row][column] = "·"
+    for word, row, column in zip(words, rows, columns, strict=True):
+        line = grid[row]
+        # one cell more on the far side keeps two labels apart
+        for start, text in ((column, f"•{word}"), (column - len(word), f"{word}•")):
+            cells = range(start, start + len(text))
+            around = range(max(start - 1, 0), min(start + len(text) + 1, width))
+            free = all(line[cell] == " " or cell == column for cell in around)
+            if start >= 0 and cells[-1] < width and line[column] == "·" and free:
+                line[start : start + len(text)] = text
+                break
+    return "\n".join("".join(line).rstrip() for line in grid)

@@ -1,0 +1,46 @@
+"""Words as points in a plane: the two principal axes, or t-SNE."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nlpkit.vectors.store import unit_rows
+from nlpkit.vectors.transform import principal_axes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Projection(str, Enum):
+    """PCA keeps directions (parallel pairs stay parallel), t-SNE keeps neighbourhoods."""
+
+    PCA = "pca"
+    TSNE = "tsne"
+
+
+def project(
+    matrix: NDArray[np.float32], method: Projection = Projection.PCA, *, seed: int = 1
+) -> NDArray[np.float64]:
+    """Points (N, 2) for vectors (N, D), within -1..1 both ways; only angles between vectors count.
+
+    >>> project(np.eye(3, dtype=np.float32)).shape
+    (3, 2)
+    """
+    units = unit_rows(np.asarray(matrix))
+    if method is Projection.TSNE and len(units) > 3:
+        from sklearn.manifold import TSNE
+
+        # a neighbourhood of 30 words, or fewer where there are not that many
+        perplexity = min(30.0, (len(units) - 1) / 3)
+        model = TSNE(2, perplexity=perplexity, init="pca", random_state=seed)
+        points = model.fit_transform(units).astype(np.float64)
+    else:
+        mean, axes = principal_axes(units, 2)
+        points = np.zeros((len(units), 2))
+        points[:, : axes.shape[1]] = (units - mean) @ axes
+    points -= (points.max(axis=0) + points.min(axis=0)) / 2
+    extent = np.abs(points).max()
+    return points / extent if extent else points
