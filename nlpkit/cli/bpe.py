@@ -111,7 +111,7 @@ def encode(
 
     Subwords.load(model)
     chosen = options.pick_format(format, json, "text")
-    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    blocks = options.read_inputs(inputs, encoding, errors)
     make = partial(_make_encoder, model, chosen, errors)
     with open_output(output) as out:
         for data in ordered_map(make, blocks, options.resolve_jobs(jobs)):
@@ -155,7 +155,7 @@ def decode(
     from nlpkit.subwords import Subwords
 
     subwords = Subwords.load(model)
-    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    blocks = options.read_inputs(inputs, encoding, errors)
     with open_output(output) as out:
         for rows in read_rows(blocks, errors):
             for row in rows:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
@@ -37,7 +36,7 @@ def decode(
     """
     loaded = Vocab.load(vocab)
     special = frozenset(loaded.specials) if skip_special else frozenset()
-    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    blocks = options.read_inputs(inputs, encoding, errors)
     with open_output(output) as out:
         for rows in read_rows(blocks, errors):
             for row in rows:

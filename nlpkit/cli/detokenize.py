@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
@@ -37,7 +36,7 @@ def detokenize(
       $ nlpkit tokenize sample_corpora/tales.txt | nlpkit detokenize | head -2
       $ echo "a b" | nlpkit tokenize -t char | nlpkit detokenize --unit char
     """
-    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    blocks = options.read_inputs(inputs, encoding, errors)
     with open_output(output) as out:
         for block in blocks:
             for line in block.lines(errors):

@@ -36,15 +36,7 @@ def encode(
     eos: Annotated[bool, typer.Option("--eos", help=f"Put {EOS} after each line.")] = False,
     format: options.TextFormat = None,
     json: options.Json = False,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to write; - is standard output, .npy an array (rows of one length).",
-        ),
-    ] = "-",
+    output: options.ArrayOutput = "-",
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
     quiet: options.Quiet = False,
@@ -67,7 +59,7 @@ def encode(
         raise NlpkitError(f"{vocab} has no {UNK}", hint="--unk skip or --unk error")
     counts = {"tokens": 0, "unknown": 0}
     settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    blocks = options.read_inputs(inputs, encoding, errors)
 
     def rows() -> Iterator[list[list[int]]]:
         for lines in read_tokens(blocks, settings, errors):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from nlpkit.cli.frame import NoInput, UsageError
-from nlpkit.textio import STDIN, parse_json
+from nlpkit.textio import STDIN, Block, parse_json, read_blocks
 
 Inputs = Annotated[
     list[str] | None,
@@ -22,6 +23,15 @@ Inputs = Annotated[
 Output = Annotated[
     str,
     typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is standard output."),
+]
+ArrayOutput = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where to write; - is standard output, .npy an array, .npz arrays by name.",
+    ),
 ]
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model folder.")]
 NewModel = Annotated[
@@ -212,6 +222,11 @@ def resolve_inputs(inputs: list[str] | str | None) -> list[str]:
     if STDIN in paths and sys.stdin is not None and sys.stdin.isatty():
         raise NoInput
     return paths
+
+
+def read_inputs(inputs: list[str] | str | None, encoding: str, errors: str) -> Iterator[Block]:
+    """The blocks of all inputs, checked before the first is read."""
+    return read_blocks(resolve_inputs(inputs), encoding=encoding, errors=errors)
 
 
 def resolve_jobs(jobs: int) -> int:

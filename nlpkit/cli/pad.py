@@ -30,22 +30,14 @@ def pad(
     value: Annotated[int, typer.Option("--value", help="What to fill up with.")] = 0,
     format: options.TextFormat = None,
     json: options.Json = False,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to write; - is standard output, .npy a matrix, .npz ids, lengths and mask.",
-        ),
-    ] = "-",
+    output: options.ArrayOutput = "-",
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
 ) -> None:
     """Pad or cut rows of ids to one length.
 
     Defaults are those of Keras' pad_sequences: both happen at the front. jsonl has the keys ids and
-    length (before padding). With a number for --maxlen, text streams; auto keeps all rows.
+    length (before padding); an .npz file has ids, lengths and mask. With a number for --maxlen, text streams; auto keeps all rows.
 
     Examples:
       $ printf '1\\n2 3\\n4 5 6\\n' | nlpkit pad --maxlen 2
@@ -56,7 +48,7 @@ def pad(
 
     length = _length(maxlen)
     chosen = options.pick_format(format, json, "text")
-    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    blocks = options.read_inputs(inputs, encoding, errors)
     if output.endswith((".npy", ".npz")):
         if format is not None or json:
             raise UsageError("an array file takes no --format")

@@ -59,7 +59,7 @@ def sentences(
       $ nlpkit sentences --json --offsets sample_corpora/tales.txt | head -2
     """
     chosen = options.pick_format(format, json, "text")
-    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    blocks = options.read_inputs(inputs, encoding, errors)
     with open_output(output) as out:
         number = 0
         for paragraph in _paragraphs(blocks, errors, wrapped):

@@ -79,7 +79,7 @@ def tokenize(
         min_length=min_length,
     )
     Tokens(settings)  # a wrong setting fails here, before any process is started
-    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    blocks = options.read_inputs(inputs, encoding, errors)
     make = functools.partial(make_formatter, settings, chosen, offsets, errors)
     with open_output(output) as out:
         for data in ordered_map(make, blocks, options.resolve_jobs(jobs)):

@@ -51,15 +51,7 @@ def vectorize(
     tokenizer: options.TokenizerName = "whitespace",
     pattern: options.Pattern = None,
     lower: options.Lower = False,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to write; - is standard output, .npy an array, .npz arrays by name.",
-        ),
-    ] = "-",
+    output: options.ArrayOutput = "-",
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
 ) -> None:
@@ -88,7 +80,7 @@ def vectorize(
     if output.endswith(".npy") and sparse:
         raise UsageError("sparse rows go to an .npz file, a .npy file holds one dense array")
     settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    blocks = options.read_inputs(inputs, encoding, errors)
     lines = (tokens for rows in read_tokens(blocks, settings, errors) for tokens in rows)
     if buckets is not None:
         columns, first = buckets, 1

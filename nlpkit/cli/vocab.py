@@ -57,7 +57,7 @@ def build(
     """
     settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
     Tokens(settings)
-    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    blocks = options.read_inputs(inputs, encoding, errors)
     counts = count_tokens(blocks, settings, errors=errors, jobs=options.resolve_jobs(jobs))
     if not counts:
         raise NlpkitError("no tokens to count", hint="text with at least one token")
