@@ -37,7 +37,8 @@ def pad(
     """Pad or cut rows of ids to one length.
 
     Defaults are those of Keras' pad_sequences: both happen at the front. jsonl has the keys ids and
-    length (before padding); an .npz file has ids, lengths and mask. With a number for --maxlen, text streams; auto keeps all rows.
+    length (before padding); an .npz file has ids, lengths and mask. With a number for --maxlen,
+    text streams; auto keeps all rows in memory.
 
     Examples:
       $ printf '1\\n2 3\\n4 5 6\\n' | nlpkit pad --maxlen 2
