@@ -228,7 +228,7 @@ def _slash_line(line: str, source: str, number: int, tagged: bool) -> Sentence:
 
 def _pairs_line(line: str, source: str, number: int, tagged: bool) -> Sentence:
     text, _, given = line.rstrip("\r\n").partition("\t")
-    tags = list(given) if len(given) == len(text) else given.split()
+    tags = given.split() if " " in given.strip() else list(given)
     if tagged and len(tags) != len(text):
         raise NlpkitError(
             f"{source}: line {number}: {len(text)} characters and {len(tags)} tags",

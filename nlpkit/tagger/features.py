@@ -21,7 +21,6 @@ Ids = NDArray[np.int64]
 AFFIX_BUCKETS = 20_000
 LONGEST_WORD = 24  # characters that are looked at: the first and last half of a longer word
 AFFIX_LENGTHS = (1, 2, 3, 4)
-N_AFFIXES = 2 * len(AFFIX_LENGTHS) + 1
 WORD_EDGE = "\x02"  # stands before and after the characters of a word
 
 
@@ -32,7 +31,7 @@ class WordFeatures:
     words: Ids  # (U,) in the vocabulary of training, lower-cased
     vectors: Ids  # (U,) row of the given vectors, from 1; 0 is none
     characters: Ids  # (U, L), 0 is padding
-    affixes: Ids  # (U, N_AFFIXES) hashed prefixes, suffixes and the shape
+    affixes: Ids  # (U, 1 or more) the hashed shape, then prefixes and suffixes
 
     def __len__(self) -> int:
         return len(self.words)
@@ -72,12 +71,13 @@ def word_shape(word: str) -> str:
     return "".join(shape)
 
 
-def affix_hashes(word: str) -> list[int]:
-    """Prefixes, suffixes and the shape as numbers below ``AFFIX_BUCKETS``, by a stable hash."""
-    lowered = word.lower()
-    keys = [f"p{lowered[:length]}" for length in AFFIX_LENGTHS]
-    keys += [f"s{lowered[-length:]}" for length in AFFIX_LENGTHS]
-    keys.append(f"={word_shape(word)}")
+def affix_hashes(word: str, *, affixes: bool) -> list[int]:
+    """The shape and, if wanted, prefixes and suffixes as numbers below ``AFFIX_BUCKETS``."""
+    keys = [f"={word_shape(word)}"]
+    if affixes:
+        lowered = word.lower()
+        keys += [f"p{lowered[:length]}" for length in AFFIX_LENGTHS]
+        keys += [f"s{lowered[-length:]}" for length in AFFIX_LENGTHS]
     return [zlib.crc32(key.encode("utf-8", "replace")) % AFFIX_BUCKETS for key in keys]
 
 
@@ -102,7 +102,10 @@ class Lexicon:
         words: Vocab,
         characters: Vocab,
         vector_words: Sequence[str] = (),
+        *,
+        affixes: bool = True,
     ) -> None:
+        self.affixes = affixes
         self.words, self.characters = words, characters
         self.vector_words = list(vector_words)
         self._vector_rows = {word: row for row, word in enumerate(self.vector_words, 1)}
@@ -112,6 +115,8 @@ class Lexicon:
         cls,
         tokens: Iterable[str],
         vector_words: Sequence[str] = (),
+        *,
+        affixes: bool = True,
     ) -> Lexicon:
         """Vocabularies of training tokens."""
         counts = Counter(tokens)
@@ -125,6 +130,7 @@ class Lexicon:
             Vocab.from_counts(words),
             Vocab.from_counts(characters),
             vector_words,
+            affixes=affixes,
         )
 
     def __contains__(self, word: str) -> bool:
@@ -143,12 +149,12 @@ class Lexicon:
             characters[row, : len(spelling)] = [
                 character_ids.get(character, unknown_character) for character in spelling
             ]
-        affixes = [affix_hashes(word) for word in words]
+        affixes = [affix_hashes(word, affixes=self.affixes) for word in words]
         return WordFeatures(
             np.array([ids.get(form, unknown) for form in forms], np.int64),
             np.array(rows, np.int64) if rows else np.zeros(len(words), np.int64),
             characters,
-            np.array(affixes, np.int64).reshape(len(words), N_AFFIXES),
+            np.array(affixes, np.int64).reshape(len(words), -1),
         )
 
     def _vector_row(self, word: str) -> int:

@@ -113,7 +113,7 @@ def _detect_columns(content: list[str], plain: list[str], *, tabs: bool) -> Layo
     usual = max(set(widths), key=lambda width: (widths.count(width), width))
     if usual < 2 or widths.count(usual) < 0.9 * len(widths):
         return None
-    if not tabs and (len(rows) < 2 or any(row[-1][0].islower() for row in rows)):
+    if not tabs and (len(plain) < 2 or any(row[-1][0].islower() for row in rows)):
         return None  # words between spaces look like columns too: a tag is not in lower case
     numbered = all(re.fullmatch(r"[0-9]+(-[0-9]+)?", row[0]) for row in rows) and usual > 2
     token = 1 if numbered else 0

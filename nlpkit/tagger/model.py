@@ -3,7 +3,7 @@
     word      embedding (hidden at random, rare words more often, so that <unk> is learned)
     vector    a row of given vectors, frozen; ``fine_tune`` learns a correction for known words
     chars     a convolution or an LSTM over the characters of the word
-    affixes   the sum of hashed prefix, suffix and shape embeddings
+    affixes   the sum of embeddings of its shape and, unless left out, prefixes and suffixes
       \\ all together -> linear mix -> encoder over the sentence -> a score for each tag
 
 Features are computed once for each distinct word of a batch. All sentences of a batch have one
@@ -104,10 +104,9 @@ class WordEncoder(nn.Module):
             kind = CharCNN if settings.chars == "cnn" else CharLSTM
             self.chars = kind(n_chars, CHAR_DIM, CHAR_FILTERS)
             width += CHAR_FILTERS
-        if settings.affixes == "yes":
-            self.affixes = nn.EmbeddingBag(AFFIX_BUCKETS, AFFIX_DIM, mode="sum")
-            nn.init.normal_(self.affixes.weight, std=0.1)
-            width += AFFIX_DIM
+        self.affixes = nn.EmbeddingBag(AFFIX_BUCKETS, AFFIX_DIM, mode="sum")
+        nn.init.normal_(self.affixes.weight, std=0.1)
+        width += AFFIX_DIM
         self.mix = nn.Linear(width, MIX)
 
     def forward(
@@ -125,8 +124,7 @@ class WordEncoder(nn.Module):
             parts.append(rows)
         if self.settings.chars != "none":
             parts.append(self.chars(characters))
-        if self.settings.affixes == "yes":
-            parts.append(self.affixes(affixes))
+        parts.append(self.affixes(affixes))
         return self.mix(torch.cat(parts, dim=1))
 
 

@@ -69,6 +69,13 @@ class Tagger:
             settings.encoder, under("encoder.", weights), one_way=settings.one_way
         )
         self.output, self.bias = weights["output.weight"].T, weights["output.bias"]
+        sizes = {"words": (len(lexicon.words), len(weights["words.word.weight"]))}
+        sizes["tags"] = (len(tags), len(self.bias))
+        if "words.vectors" in weights:
+            sizes["vectors"] = (len(lexicon.vector_words) + 1, len(weights["words.vectors"]))
+        for name, (listed, trained) in sizes.items():
+            if listed != trained:
+                raise ValueError(f"{listed} {name} are listed and {trained} have weights")
         size = len(tags) + 1
         pairs = weights["crf.scores"] if "crf.scores" in weights else np.zeros((size, size))
         if scheme is not None:
@@ -177,7 +184,10 @@ class Tagger:
                 else []
             )
             lexicon = Lexicon(
-                Vocab.load(str(folder / WORDS)), Vocab.load(str(folder / CHARACTERS)), known
+                Vocab.load(str(folder / WORDS)),
+                Vocab.load(str(folder / CHARACTERS)),
+                known,
+                affixes=settings.affixes == "yes",
             )
             return cls(
                 settings,

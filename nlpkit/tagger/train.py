@@ -86,7 +86,11 @@ class TaggerRun:
         self.tags = Vocab.from_counts(_with_companions(counts, data.scheme), specials=())
         words, matrix = _given_vectors(vectors)
         tokens = [sentence.tokens for sentence in data.sentences]
-        self.lexicon = Lexicon.build((word for row in tokens for word in row), words)
+        self.lexicon = Lexicon.build(
+            (word for row in tokens for word in row),
+            words,
+            affixes=self.settings.affixes == "yes",
+        )
         self._arrays = TaggedData(tokens, [self.tags.encode(row) for row in tag_rows], self.lexicon)
         self._batches = LengthBatches(self._arrays.lengths, self.settings.batch_tokens, seed)
         legal = (

@@ -68,8 +68,7 @@ class NumpyWords:
             parts.append(self._convolve(features.characters))
         elif self.settings.chars == "lstm":
             parts.append(self._read_characters(features.characters))
-        if self.settings.affixes == "yes":
-            parts.append(weights["affixes.weight"][features.affixes].sum(axis=1))
+        parts.append(weights["affixes.weight"][features.affixes].sum(axis=1))
         mixed: Floats = np.concatenate(parts, axis=1) @ weights["mix.weight"].T
         return mixed + weights["mix.bias"]
 

@@ -1,0 +1,139 @@
+"""Prediction: equal to the torch model, to itself alone, and to the order of the lines."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_taggers import ENTITIES, run_of
+
+from nlpkit.errors import NlpkitError
+from nlpkit.tagger.batches import LengthBatches, TaggedData, cut_long
+from nlpkit.tagger.predictor import Tagger
+from nlpkit.tagger.schemes import violations
+
+TEXTS = [sentence.tokens for sentence in ENTITIES] + [
+    ["Zed", "met", "Ann"],
+    [],
+    ["unheard-of", "Wörds", "in", "Rio", "x" * 60],
+]
+
+
+@pytest.mark.parametrize("encoder", ["lstm", "gru", "cnn", "transformer"])
+@pytest.mark.parametrize("one_way", [False, True])
+def test_numpy_gives_what_torch_gives(encoder: str, one_way: bool) -> None:
+    run = run_of(ENTITIES, encoder=encoder, one_way=one_way, layers=2, crf="no")
+    run.model.eval()
+    found = run.tagger().scores(TEXTS)
+    for words, scores in zip(TEXTS, found, strict=True):
+        assert scores.shape == (len(words), len(run.tags))
+        if words:
+            data = TaggedData([words], [[0] * len(words)], run.lexicon)
+            features, positions, _ = data.batch(np.array([0]))
+            with torch.no_grad():
+                expected = run.model(features, torch.from_numpy(positions))[0].numpy()
+            assert np.abs(scores - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize("chars", ["cnn", "lstm", "none"])
+@pytest.mark.parametrize("affixes", ["yes", "no"])
+def test_word_features_agree(chars: str, affixes: str) -> None:
+    run = run_of(ENTITIES, chars=chars, affixes=affixes)
+    run.model.eval()
+    words = ["Ann", "zebra", "x" * 60, "Ä", "B-52"]
+    features = run.lexicon.features(words)
+    columns = (features.words, features.vectors, features.characters, features.affixes)
+    with torch.no_grad():
+        expected = run.model.words(*map(torch.from_numpy, columns)).numpy()
+    table, ids = run.tagger().words.look_up(words)
+    assert np.abs(table[ids] - expected).max() < 1e-5
+
+
+def test_batches_give_what_one_at_a_time_gives_in_any_order(entity_tagger: Tagger) -> None:
+    generator = random.Random(0)
+    words = sorted({word for text in TEXTS for word in text})
+    texts = [generator.choices(words, k=generator.randint(0, 30)) for _ in range(300)]
+    together = entity_tagger.scores(texts)
+    tags = entity_tagger.tag(texts)
+    order = list(range(len(texts)))
+    generator.shuffle(order)
+    shuffled = entity_tagger.tag([texts[place] for place in order])
+    for place, text in enumerate(texts):
+        alone = entity_tagger.scores([text])[0]
+        assert np.abs(together[place] - alone).max(initial=0) < 1e-5
+        assert len(tags[place]) == len(text)
+    assert shuffled == [tags[place] for place in order]
+
+
+def test_it_learns_and_keeps_to_the_scheme(entity_tagger: Tagger) -> None:
+    assert entity_tagger.tag([s.tokens for s in ENTITIES]) == [s.tags for s in ENTITIES]
+    generator = random.Random(1)
+    texts = [generator.choices(["Ann", "Bob", "New", "York", "Rio"], k=8) for _ in range(50)]
+    for tags in entity_tagger.tag(texts):
+        assert violations(tags, "IOB2") == []
+
+
+def test_probabilities(entity_tagger: Tagger) -> None:
+    scores = entity_tagger.scores([ENTITIES[0].tokens])[0]
+    tags, probabilities, entities = entity_tagger.probabilities(scores)
+    assert tags == ENTITIES[0].tags
+    assert all(0 < probability <= 1 for probability in probabilities)
+    assert [tuple(entity.span) for entity in entities] == [
+        (0, 1, "PER"),
+        (2, 4, "PER"),
+        (5, 6, "LOC"),
+    ]
+    assert entities[1].probability <= min(probabilities[2:4]) + 1e-6
+
+
+def test_a_very_long_sentence_is_cut(entity_tagger: Tagger) -> None:
+    words = ["Ann", "met", "Bob", "Ray"] * 1250
+    assert [len(range(*piece.indices(5000))) for piece in cut_long(5000)] == [1000] * 5
+    tags = entity_tagger.tag([words])[0]
+    assert len(tags) == 5000
+    assert entity_tagger.probabilities(entity_tagger.scores([words])[0])[0] == tags
+    assert [len(range(*piece.indices(7))) for piece in cut_long(7, 3)] == [3, 3, 1]
+
+
+def test_many_distinct_words_do_not_fill_the_memory(
+    entity_tagger: Tagger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nlpkit.tagger.words.REMEMBERED", 10)
+    texts = [[f"word{number}", "Ann"] for number in range(50)]
+    assert [entity_tagger.tag([text])[0] for text in texts] == entity_tagger.tag(texts)
+
+
+def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
+    run = run_of(ENTITIES)
+    for _ in run.trainer.fit():
+        pass
+    run.save(str(tmp_path / "m"))
+    loaded = Tagger.load(str(tmp_path / "m"))
+    before, after = run.tagger().scores(TEXTS), loaded.scores(TEXTS)
+    assert all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
+    assert (loaded.scheme, loaded.layout) == ("IOB2", run.data.layout)
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "words.tsv", "tags.tsv", "layout.json"])
+def test_a_damaged_model_is_one_clear_error(tmp_path: Path, name: str) -> None:
+    run_of(ENTITIES).save(str(tmp_path / "m"))
+    file = tmp_path / "m" / name
+    file.write_bytes(file.read_bytes()[:20])
+    with pytest.raises(NlpkitError, match="m"):
+        Tagger.load(str(tmp_path / "m"))
+    file.unlink()
+    with pytest.raises(NlpkitError, match="m"):
+        Tagger.load(str(tmp_path / "m"))
+
+
+def test_batches_are_the_same_whatever_came_before() -> None:
+    lengths = np.array([3, 5, 3, 3, 1, 5, 2, 3])
+    one, other = (LengthBatches(lengths, 6, seed=4) for _ in range(2))
+    in_order = [one.rows(number).tolist() for number in range(3 * one.per_epoch)]
+    assert [other.rows(n).tolist() for n in reversed(range(len(in_order)))] == in_order[::-1]
+    epoch = [row for rows in in_order[: one.per_epoch] for row in rows]
+    assert sorted(epoch) == list(range(8))
+    assert all(len(set(lengths[rows])) == 1 for rows in in_order)
