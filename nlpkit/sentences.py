@@ -35,13 +35,14 @@ OPENERS = frozenset(
     """.split()
 )
 
+# Repeats are possessive and the look-out bounded, so that endless marks take linear time.
 _CANDIDATE = r"""
-    (?P<mark>[.!?…]+ | [。！？｡]+)
-    (?P<close>["'”’»)\]}*]*)
-    (?: (?<=[。！？｡]["'”’»)\]}]*) | (?=\s) )
-    (?P<gap>\s*)
-    (?P<next>\S*)
+    (?: (?<![.!?…]) (?P<mark>[.!?…]++) (?P<close>["'”’»)\]}*]*+) (?=\s)
+      | (?<![。！？｡]) (?P<mark>[。！？｡]++) (?P<close>["'”’»)\]}*]*+(?=\s)|["'”’»)\]}]*+) )
+    (?P<gap>\s*+)
+    (?P<next>\S{0,100}+)
 """
+_LONGEST_LOOK_BACK = 100  # characters, for the same reason
 _FACE = r"(?:[:;=][-o^']?[)(DPp]+|<3|\^_*\^)"
 _WEB = r"(?:https?://|www\.)\S*[^\s.,;:!?]"
 # Ends without a mark: a face, an address of the web or a drawn line, then something new.
@@ -57,6 +58,7 @@ _SPEECH = re.compile(
     r"(?:I|[Hh]e|[Ss]he|[Ww]e|[Tt]hey|the \w+|[A-Z]\w+) "
     r"(?:said|asked|replied|answered|cried|whispered|shouted|added|thought|told|called)\b"
 )
+_DOTTED = re.compile(r"[^\W\d_]{1,3}(?:\.[^\W\d_]{1,3})+")  # U.S, but neither 3.50 nor example.com
 _WORD_START = re.compile(r"[^\W\d_]+")
 
 
@@ -85,8 +87,6 @@ def sentence_spans(text: str) -> list[Span]:
         if _ends_sentence(text, match):
             cuts.append(match.start("gap"))
         position = match.start("gap")
-        if position == match.start():
-            position += 1
     spans = []
     start = 0
     for cut in [*sorted(cuts), len(text)]:
@@ -111,8 +111,8 @@ def _ends_sentence(text: str, match: Any) -> bool:
     if mark != ".":
         # "Why?" he asked, well... no
         return not starts_lower or (not close and mark[0] in "!?")
-    before = text[: match.start()].rsplit(None, 1)[-1] if match.start() else ""
-    before = before.lstrip("\"'“‘«([{")
+    words = _look_back(text, match.start()).split()
+    before = words[-1].lstrip("\"'“‘«([{") if words else ""
     word = before.lower()
     if starts_lower:
         return before.isalpha() and len(before) > 2 and word not in ABBREVIATED
@@ -122,7 +122,7 @@ def _ends_sentence(text: str, match: Any) -> bool:
         return False  # a title or an initial
     if before.isdigit() and len(before) <= 2 and _begins(text, match.start() - len(before)):
         return False  # the number of a list item
-    if word != "etc" and (word in ABBREVIATED or "." in before):
+    if word != "etc" and (word in ABBREVIATED or _DOTTED.fullmatch(before)):
         first_word = _WORD_START.match(opener)
         return bool(first_word and first_word[0].lower() in OPENERS)
     return True
@@ -130,5 +130,10 @@ def _ends_sentence(text: str, match: Any) -> bool:
 
 def _begins(text: str, position: int) -> bool:
     """Whether a sentence may begin there: the text does, or a sentence has just ended."""
-    before = text[:position].rstrip()
-    return not before or before[-1] in ".!?:;)" or "\n" in text[len(before) : position]
+    before = _look_back(text, position)
+    kept = before.rstrip()
+    return not kept or kept[-1] in ".!?:;)" or "\n" in before[len(kept) :]
+
+
+def _look_back(text: str, position: int) -> str:
+    return text[max(position - _LONGEST_LOOK_BACK, 0) : position]
