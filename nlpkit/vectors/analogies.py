@@ -10,7 +10,8 @@ import numpy as np
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors import query
-from nlpkit.vectors.protocol import DEFAULTS, EvaluationSettings, folded
+from nlpkit.vectors.protocol import folded
+from nlpkit.vectors.settings import EVALUATION, EvaluationSettings
 from nlpkit.vectors.statistics import mcnemar, wilson_interval
 from nlpkit.vectors.store import Vectors
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _UNKNOWN, _WRONG, _RIGHT = -1, 0, 1
+TOTAL = "total"
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class AnalogyReport:
 
     sections: list[AnalogyScore]
     total: AnalogyScore
+    section_of: list[str]  # by question
     outcomes: NDArray[np.int8]  # by question: -1 not answered, 0 wrong, 1 right
     protocol: str
 
@@ -84,7 +87,7 @@ class AnalogyReport:
 def evaluate_analogies(
     vectors: Vectors,
     questions: Sequence[AnalogyQuestion],
-    settings: EvaluationSettings = DEFAULTS,
+    settings: EvaluationSettings = EVALUATION,
 ) -> AnalogyReport:
     """Answer each question whose four words are known; the three given words are never answers."""
     known = folded(vectors, settings.restrict, settings.fold_case)
@@ -99,15 +102,13 @@ def evaluate_analogies(
     for index, answer in zip(asked, answers, strict=True):
         right = bool(answer) and answer[0].word == texts[index][3]
         outcomes[index] = _RIGHT if right else _WRONG
-    names = np.array([question.section for question in questions])
-    sections = [
-        _analogy_score(section, outcomes[names == section])
-        for section in dict.fromkeys(names.tolist())
-    ]
+    section_of = [question.section for question in questions]
+    sections = [_score(name, outcomes[mask]) for name, mask in _by_section(section_of)]
     case = "case folded" if settings.fold_case else "case kept"
     return AnalogyReport(
         sections,
-        _analogy_score("total", outcomes),
+        _score(TOTAL, outcomes),
+        section_of,
         outcomes,
         f"{settings.method.value}, answers from the {min(settings.restrict, len(vectors)):,} most "
         f"frequent words, {case}, the three given words excluded, "
@@ -115,15 +116,21 @@ def evaluate_analogies(
     )
 
 
-def _analogy_score(section: str, outcomes: NDArray[np.int8]) -> AnalogyScore:
+def _by_section(section_of: list[str]) -> list[tuple[str, NDArray[np.bool_]]]:
+    names = np.array(section_of)
+    return [(name, names == name) for name in dict.fromkeys(section_of)]
+
+
+def _score(section: str, outcomes: NDArray[np.int8]) -> AnalogyScore:
     answered = int((outcomes != _UNKNOWN).sum())
     return AnalogyScore(section, int((outcomes == _RIGHT).sum()), answered, len(outcomes))
 
 
 @dataclass(frozen=True)
 class AnalogyComparison:
-    """Two sets on the questions that both can answer."""
+    """Two sets on the questions of a section, or on all, that both can answer."""
 
+    section: str
     shared: int
     first_accuracy: float
     second_accuracy: float
@@ -132,14 +139,31 @@ class AnalogyComparison:
     p: float  # McNemar's exact test
 
 
-def compare_analogies(first: AnalogyReport, second: AnalogyReport) -> AnalogyComparison:
-    """Whether the difference between two reports on the same questions is more than luck."""
+def compare_analogies(first: AnalogyReport, second: AnalogyReport) -> list[AnalogyComparison]:
+    """Whether two reports on the same questions differ by more than luck: by section, then all."""
     both = (first.outcomes != _UNKNOWN) & (second.outcomes != _UNKNOWN)
-    left, right = first.outcomes[both] == _RIGHT, second.outcomes[both] == _RIGHT
     if not both.any():
         raise NlpkitError("no question can be answered by both sets of vectors")
-    only_first, only_second = int((left & ~right).sum()), int((right & ~left).sum())
-    p = mcnemar(only_first, only_second)
+    groups = [*_by_section(first.section_of), (TOTAL, np.ones(len(both), np.bool_))]
+    return [
+        _compare(
+            name, first.outcomes[mask & both] == _RIGHT, second.outcomes[mask & both] == _RIGHT
+        )
+        for name, mask in groups
+        if (mask & both).any()
+    ]
+
+
+def _compare(
+    section: str, first: NDArray[np.bool_], second: NDArray[np.bool_]
+) -> AnalogyComparison:
+    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
     return AnalogyComparison(
-        int(both.sum()), float(left.mean()), float(right.mean()), only_first, only_second, p
+        section,
+        len(first),
+        float(first.mean()),
+        float(second.mean()),
+        only_first,
+        only_second,
+        mcnemar(only_first, only_second),
     )

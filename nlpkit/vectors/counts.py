@@ -8,71 +8,53 @@ values enter with exponent 1/2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nlpkit.errors import NlpkitError
+from nlpkit.vectors.settings import COUNTS, CountSettings, Weighting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-LINE_END = -1  # stands after each line in a stream of ids; windows do not reach over it
-UNKNOWN = -2  # a word outside the vocabulary: taken out before windows are counted
+_WORDS_AT_ONCE = 1 << 21  # of the corpus; bounds the memory for pairs
 
 
-@dataclass(frozen=True)
-class CountSettings:
-    """How counts become vectors."""
-
-    dim: int = 100
-    window: int = 5
-    smoothing: float = 0.75  # exponent of the context counts
-    shift: float = 1.0  # log of this is taken off each PMI; the negatives of word2vec
-    # a neighbour at distance d counts (window - d + 1) / window, or 1 when flat
-    weighting: Literal["linear", "flat"] = "linear"
-    eigenvalue_power: float = 0.5
-    seed: int = 1
-
-
-DEFAULTS = CountSettings()
-
-
-def cooccurrence(
-    blocks: Iterable[NDArray[np.int32]], size: int, settings: CountSettings = DEFAULTS
-) -> Any:
+def cooccurrence(ids: NDArray[np.int32], size: int, settings: CountSettings = COUNTS) -> Any:
     """How often two words stand within the window of each other: a symmetric sparse (V, V).
 
-    ``blocks`` are ids of whole lines, with ``LINE_END`` after each line.
+    ``ids`` is a corpus as word2vec stores it: the last word of a sentence as ``~id``, so that
+    windows end there.
 
-    >>> ids = np.array([0, 1, 2, LINE_END, 0, 2, LINE_END], np.int32)
-    >>> cooccurrence([ids], 3, CountSettings(window=2, weighting="flat")).toarray().tolist()
+    >>> ids = np.array([0, 1, ~2, 0, ~2], np.int32)
+    >>> flat = CountSettings(window=2, weighting=Weighting.FLAT)
+    >>> cooccurrence(ids, 3, flat).toarray().tolist()
     [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
     from scipy.sparse import coo_matrix, csr_matrix
 
     total = csr_matrix((size, size), dtype=np.float32)
-    for ids in blocks:
-        ids = ids[ids != UNKNOWN]
-        line = np.cumsum(ids == LINE_END)
-        is_word = ids != LINE_END
-        ids, line = ids[is_word], line[is_word]
+    for start in range(0, len(ids), _WORDS_AT_ONCE):
+        piece = np.asarray(ids[start : start + _WORDS_AT_ONCE + settings.window])
+        is_last = piece < 0
+        sentence: NDArray[np.int64] = np.cumsum(is_last) - is_last
+        words = np.where(is_last, ~piece, piece)
         firsts, seconds, weights = [], [], []
         for distance in range(1, settings.window + 1):
-            same_line = line[distance:] == line[:-distance]
-            firsts.append(ids[:-distance][same_line])
-            seconds.append(ids[distance:][same_line])
+            n = max(0, min(_WORDS_AT_ONCE, len(piece) - distance))  # words with one so far behind
+            together = sentence[:n] == sentence[distance : distance + n]
+            firsts.append(words[:n][together])
+            seconds.append(words[distance : distance + n][together])
             near = (settings.window - distance + 1) / settings.window
-            weight = near if settings.weighting == "linear" else 1.0
+            weight = near if settings.weighting is Weighting.LINEAR else 1.0
             weights.append(np.full(len(firsts[-1]), weight, np.float32))
         pairs = (np.concatenate(firsts), np.concatenate(seconds))
         total = total + coo_matrix((np.concatenate(weights), pairs), (size, size)).tocsr()
     return (total + total.T).tocsr()
 
 
-def positive_pmi(counts: Any, settings: CountSettings = DEFAULTS) -> Any:
+def positive_pmi(counts: Any, settings: CountSettings = COUNTS) -> Any:
     """max(0, log P(w, c) / (P(w) P(c)) - log shift), context probabilities smoothed.
 
     >>> from scipy.sparse import csr_matrix
@@ -93,7 +75,7 @@ def positive_pmi(counts: Any, settings: CountSettings = DEFAULTS) -> Any:
     return result
 
 
-def factorize(matrix: Any, settings: CountSettings = DEFAULTS) -> NDArray[np.float32]:
+def factorize(matrix: Any, settings: CountSettings = COUNTS) -> NDArray[np.float32]:
     """Rows (V, dim) of U S^power, the truncated SVD of a sparse matrix, by random projection."""
     from sklearn.utils.extmath import randomized_svd
 
@@ -103,14 +85,14 @@ def factorize(matrix: Any, settings: CountSettings = DEFAULTS) -> NDArray[np.flo
             hint="a smaller --dim or --min-count",
         )
     left, values, _ = randomized_svd(matrix, settings.dim, random_state=settings.seed)
-    return (left * values**settings.eigenvalue_power).astype(np.float32)
+    return (left * values**settings.power).astype(np.float32)
 
 
 def vectors_from_counts(
-    blocks: Iterable[NDArray[np.int32]], size: int, settings: CountSettings = DEFAULTS
+    ids: NDArray[np.int32], size: int, settings: CountSettings = COUNTS
 ) -> NDArray[np.float32]:
-    """Vectors (V, dim) for the words of a stream of ids below ``size``."""
-    counts = cooccurrence(blocks, size, settings)
+    """Vectors (V, dim) for the words of a corpus of ids below ``size``, see ``cooccurrence``."""
+    counts = cooccurrence(ids, size, settings)
     if counts.nnz == 0:
         raise NlpkitError("no two known words stand near each other", hint="more text")
     return factorize(positive_pmi(counts, settings), settings)

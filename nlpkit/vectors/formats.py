@@ -6,25 +6,14 @@ The formats themselves are in ``folder``, ``textformat``, ``binaryformat`` and `
 from __future__ import annotations
 
 import os
-from enum import Enum
 from typing import Any
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors import binaryformat, fasttext, folder, textformat
+from nlpkit.vectors.settings import Format
 from nlpkit.vectors.source import Source, open_source
 from nlpkit.vectors.store import Vectors
-
-
-class Format(str, Enum):
-    """What can be written. ``fasttext`` is the ``.vec`` text file, not the ``.bin`` model."""
-
-    FOLDER = "folder"
-    WORD2VEC = "word2vec"
-    BINARY = "binary"
-    GLOVE = "glove"
-    FASTTEXT = "fasttext"
-
 
 _PICKLE = b"\x80"
 _ZIP = b"PK\x03\x04"

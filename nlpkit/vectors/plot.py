@@ -24,12 +24,19 @@ def draw(words: Sequence[str], points: NDArray[np.float64], path: str) -> int:
     Words come by importance: when it gets crowded the first ones keep their labels. The picture
     grows with the number of words.
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     check_picture(path)
     side = float(np.clip(3 + 0.55 * np.sqrt(len(words)), 6, 24))
     drawn, axes = figure(side * 1.25, side)
+    # nothing is outside the axes, so there is no layout to find, which takes long with many texts
+    drawn.set_layout_engine("none")
+    axes.set_position((0, 0, 1, 1))
     axes.set_axis_off()
     axes.scatter(points[:, 0], points[:, 1], s=14, color=_DOT, linewidths=0)
-    axes.margins(0.08)
+    reach_x, reach_y = 1.1 * np.abs(points).max(axis=0, initial=0.01)
+    axes.set_xlim(-reach_x, reach_x)
+    axes.set_ylim(-reach_y, reach_y)
     texts = [
         axes.annotate(
             word,
@@ -47,9 +54,9 @@ def draw(words: Sequence[str], points: NDArray[np.float64], path: str) -> int:
     with warnings.catch_warnings():
         # a letter that the font lacks is drawn as a box, and not worth a line each
         warnings.simplefilter("ignore", UserWarning)
-        drawn.draw_without_rendering()
+        renderer = FigureCanvasAgg(drawn).get_renderer()
         pixels_per_point = drawn.dpi / 72
-        extents = [text.get_window_extent() for text in texts]
+        extents = [text.get_window_extent(renderer) for text in texts]
         sizes = np.array([[each.width, each.height] for each in extents]) / pixels_per_point
         anchors = axes.transData.transform(points) / pixels_per_point
         box = axes.get_window_extent()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nlpkit.vectors.settings import PLOT, Projection
 from nlpkit.vectors.store import unit_rows
 from nlpkit.vectors.transform import principal_axes
 
@@ -14,15 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Projection(str, Enum):
-    """PCA keeps directions (parallel pairs stay parallel), t-SNE keeps neighbourhoods."""
-
-    PCA = "pca"
-    TSNE = "tsne"
-
-
 def project(
-    matrix: NDArray[np.float32], method: Projection = Projection.PCA, *, seed: int = 1
+    matrix: NDArray[np.float32], method: Projection = PLOT.method, *, seed: int = PLOT.seed
 ) -> NDArray[np.float64]:
     """Points (N, 2) for vectors (N, D), within -1..1 both ways; only angles between vectors count.
 
@@ -32,11 +25,15 @@ def project(
     units = unit_rows(np.asarray(matrix))
     if method is Projection.TSNE and len(units) > 3:
         from sklearn.manifold import TSNE
+        from threadpoolctl import (  # type: ignore[import-untyped]  # comes with scikit-learn
+            threadpool_limits,
+        )
 
         # a neighbourhood of 30 words, or fewer where there are not that many
         perplexity = min(30.0, (len(units) - 1) / 3)
         model = TSNE(2, perplexity=perplexity, init="pca", random_state=seed)
-        points = model.fit_transform(units).astype(np.float64)
+        with threadpool_limits(1):  # threads would add up in any order, and no two runs agree
+            points = model.fit_transform(units).astype(np.float64)
     else:
         mean, axes = principal_axes(units, 2)
         points = np.zeros((len(units), 2))

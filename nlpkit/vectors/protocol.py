@@ -6,22 +6,7 @@ file it covers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from nlpkit.vectors import query
 from nlpkit.vectors.store import Vectors
-
-
-@dataclass(frozen=True)
-class EvaluationSettings:
-    """The protocol. 30,000 words and folded case is what the original word2vec tool does."""
-
-    restrict: int = 30_000
-    fold_case: bool = True
-    method: query.AnalogyMethod = query.DEFAULTS.method
-
-
-DEFAULTS = EvaluationSettings()
 
 
 def folded(vectors: Vectors, restrict: int | None, fold_case: bool) -> Vectors:

@@ -8,15 +8,14 @@ the others; only ``dot`` and ``euclidean`` neighbours use the vectors as they ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.search import QUERIES_AT_ONCE, ScoreBlock, best_rows
-from nlpkit.vectors.store import Metric, Neighbour, Vectors, unit_rows
+from nlpkit.vectors.settings import QUERY, AnalogyMethod, Metric
+from nlpkit.vectors.store import Neighbour, Vectors, unit_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,33 +23,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 _TINY = np.float32(1e-3)  # keeps 3CosMul and PairDirection from dividing by zero
-
-
-class AnalogyMethod(str, Enum):
-    """How "a is to b as c is to x" scores x; all vectors have length 1.
-
-    - 3cosadd: cos(x, b - a + c)
-    - 3cosmul: cos(x, b) cos(x, c) / cos(x, a), cosines moved to 0..1 (Levy and Goldberg 2014)
-    - pairdirection: cos(x - c, b - a)
-    """
-
-    COSADD = "3cosadd"
-    COSMUL = "3cosmul"
-    PAIR_DIRECTION = "pairdirection"
-
-
-@dataclass(frozen=True)
-class QueryDefaults:
-    """What the questions assume unless told."""
-
-    n: int = 10
-    metric: Metric = Metric.COSINE
-    method: AnalogyMethod = AnalogyMethod.COSADD
-    expand_n: int = 3
-    expand_minimum: float = 0.5
-
-
-DEFAULTS = QueryDefaults()
 
 
 def stack(vectors: Vectors, words: Iterable[str]) -> Floats:
@@ -69,7 +41,7 @@ def mean_vector(
     vectors: Vectors,
     positive: Sequence[str],
     negative: Sequence[str] = (),
-    metric: Metric = Metric.COSINE,
+    metric: Metric = QUERY.metric,
 ) -> Floats:
     """The mean of words, those of ``negative`` taken away.
 
@@ -89,9 +61,9 @@ def mean_vector(
 def nearest(
     vectors: Vectors,
     questions: Sequence[tuple[Sequence[str], Sequence[str]]],
-    n: int = DEFAULTS.n,
+    n: int = QUERY.n,
     *,
-    metric: Metric = DEFAULTS.metric,
+    metric: Metric = QUERY.metric,
     restrict: int | None = None,
 ) -> list[list[Neighbour]]:
     """The words nearest to the mean of each question's (positive, negative) words.
@@ -110,9 +82,9 @@ def nearest(
 def analogy(
     vectors: Vectors,
     questions: Sequence[tuple[str, str, str]],
-    n: int = DEFAULTS.n,
+    n: int = QUERY.n,
     *,
-    method: AnalogyMethod = DEFAULTS.method,
+    method: AnalogyMethod = QUERY.method,
     restrict: int | None = None,
 ) -> list[list[Neighbour]]:
     """For each (a, b, c), in the order of questions-words: "a is to b as c is to ?".
@@ -166,9 +138,7 @@ def _pair_direction(vectors: Vectors, a: Floats, b: Floats, c: Floats) -> ScoreB
     return block
 
 
-def similarity(
-    vectors: Vectors, first: str, second: str, metric: Metric = DEFAULTS.metric
-) -> float:
+def similarity(vectors: Vectors, first: str, second: str, metric: Metric = QUERY.metric) -> float:
     """How near two words are by a metric.
 
     >>> vectors = Vectors(["a", "b"], np.array([[1, 0], [1, 1]], np.float32))
@@ -202,9 +172,9 @@ def odd_one_out(vectors: Vectors, words: Sequence[str]) -> list[tuple[str, float
 def expand(
     vectors: Vectors,
     lines: Sequence[Sequence[str]],
-    n: int = DEFAULTS.expand_n,
+    n: int = QUERY.expand_n,
     *,
-    minimum: float = DEFAULTS.expand_minimum,
+    minimum: float = QUERY.expand_minimum,
     restrict: int | None = None,
 ) -> list[list[str]]:
     """For each line of words, what to append: up to ``n`` near words of each, none twice.

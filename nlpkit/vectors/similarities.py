@@ -11,7 +11,8 @@ import numpy as np
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors import query
-from nlpkit.vectors.protocol import DEFAULTS, folded
+from nlpkit.vectors.protocol import folded
+from nlpkit.vectors.settings import EVALUATION
 from nlpkit.vectors.statistics import (
     BootstrapResult,
     paired_bootstrap,
@@ -78,7 +79,7 @@ class SimilarityReport:
 
 
 def evaluate_similarity(
-    vectors: Vectors, pairs: Sequence[WordPair], *, fold_case: bool = DEFAULTS.fold_case
+    vectors: Vectors, pairs: Sequence[WordPair], *, fold_case: bool = EVALUATION.fold_case
 ) -> SimilarityReport:
     """Correlate cosines with scores over the pairs whose words are both known."""
     folds = folded(vectors, None, fold_case)
@@ -120,7 +121,11 @@ class SimilarityComparison:
 
 
 def compare_similarity(
-    pairs: Sequence[WordPair], first: SimilarityReport, second: SimilarityReport, *, seed: int = 1
+    pairs: Sequence[WordPair],
+    first: SimilarityReport,
+    second: SimilarityReport,
+    *,
+    seed: int = EVALUATION.seed,
 ) -> SimilarityComparison:
     """Whether two correlations with the same judgements differ by more than the choice of pairs."""
     both = np.isfinite(first.cosines) & np.isfinite(second.cosines)

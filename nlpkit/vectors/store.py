@@ -7,7 +7,6 @@ made. Reading and writing files is in ``formats``; questions put in words are in
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.search import QUERIES_AT_ONCE, ScoreBlock, best_rows
+from nlpkit.vectors.settings import QUERY, Metric
 from nlpkit.vectors.words import ListedWords, Words, close_spellings
 
 if TYPE_CHECKING:
@@ -23,14 +23,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 _BLOCK_ROWS = 1 << 14
-
-
-class Metric(str, Enum):
-    """How near two vectors are: by angle, by product, or by distance (smaller is nearer)."""
-
-    COSINE = "cosine"
-    DOT = "dot"
-    EUCLIDEAN = "euclidean"
 
 
 class Neighbour(NamedTuple):
@@ -194,7 +186,7 @@ class Vectors:
         queries: Floats,
         n: int,
         *,
-        metric: Metric = Metric.COSINE,
+        metric: Metric = QUERY.metric,
         banned: Sequence[Iterable[int]] = (),
         restrict: int | None = None,
     ) -> list[list[Neighbour]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nlpkit.errors import NlpkitError
+from nlpkit.vectors.settings import MergeMethod
 from nlpkit.vectors.store import Vectors, unit_rows
 from nlpkit.vectors.words import ListedWords
 
@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BLOCK_ROWS = 1 << 14
-
-
-class MergeMethod(str, Enum):
-    """Put the vectors of a word side by side, or take their mean (then of one length)."""
-
-    CONCATENATE = "concatenate"
-    AVERAGE = "average"
 
 
 def normalize(vectors: Vectors) -> Vectors:

@@ -8,41 +8,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nlpkit.errors import NlpkitError
-from nlpkit.vectors.counts import (
-    LINE_END,
-    UNKNOWN,
-    CountSettings,
-    cooccurrence,
-    positive_pmi,
-    vectors_from_counts,
-)
+from nlpkit.vectors import counts as counting
+from nlpkit.vectors.counts import cooccurrence, positive_pmi, vectors_from_counts
+from nlpkit.vectors.settings import CountSettings, Weighting
 from nlpkit.vectors.store import unit_rows
 
-LINES = st.lists(st.lists(st.integers(-1, 4), max_size=12), min_size=1, max_size=5)
+LINES = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=12), min_size=1, max_size=5)
 
 
-@given(LINES, st.integers(1, 4), st.sampled_from(["linear", "flat"]))
+def store(lines: list[list[int]]) -> np.ndarray:
+    """Sentences as word2vec keeps them."""
+    return np.array([id for line in lines for id in [*line[:-1], ~line[-1]]], np.int32)
+
+
+@given(LINES, st.integers(1, 4), st.sampled_from(Weighting))
 def test_cooccurrence_is_that_of_a_plain_loop(
-    lines: list[list[int]], window: int, weighting: str
+    lines: list[list[int]], window: int, weighting: Weighting
 ) -> None:
     expected: Counter[tuple[int, int]] = Counter()
     for line in lines:
-        known = [word for word in line if word >= 0]
-        for i, word in enumerate(known):
-            for j in range(max(0, i - window), min(len(known), i + window + 1)):
+        for i, word in enumerate(line):
+            for j in range(max(0, i - window), min(len(line), i + window + 1)):
                 if i != j:
                     near = (window - abs(i - j) + 1) / window
-                    expected[word, known[j]] += near if weighting == "linear" else 1
-    blocks = [
-        np.array([UNKNOWN if word < 0 else word for word in line] + [LINE_END], np.int32)
-        for line in lines
-    ]
+                    expected[word, line[j]] += near if weighting is Weighting.LINEAR else 1
     settings = CountSettings(window=window, weighting=weighting)
-    counts = cooccurrence([np.concatenate(blocks)], 5, settings).toarray()
+    counts = cooccurrence(store(lines), 5, settings).toarray()
     for i in range(5):
         for j in range(5):
             assert counts[i, j] == pytest.approx(expected[i, j], rel=1e-5)
-    in_pieces = cooccurrence(blocks, 5, settings).toarray()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "_WORDS_AT_ONCE", 3)
+        in_pieces = cooccurrence(store(lines), 5, settings).toarray()
     np.testing.assert_allclose(in_pieces, counts, rtol=1e-5)
 
 
@@ -67,17 +64,17 @@ def test_words_of_one_topic_end_up_together() -> None:
     lines = []
     for _ in range(300):
         topic = generator.integers(2)
-        lines += [*generator.integers(10 * topic, 10 * topic + 10, 8), LINE_END]
-    ids = np.array(lines, np.int32)
+        lines.append(generator.integers(10 * topic, 10 * topic + 10, 8).tolist())
+    ids = store(lines)
     settings = CountSettings(dim=3)
-    matrix = vectors_from_counts([ids], 20, settings)
-    np.testing.assert_array_equal(matrix, vectors_from_counts([ids], 20, settings))
+    matrix = vectors_from_counts(ids, 20, settings)
+    np.testing.assert_array_equal(matrix, vectors_from_counts(ids, 20, settings))
     cosines = unit_rows(matrix) @ unit_rows(matrix).T
     assert cosines[:10, :10].mean() > cosines[:10, 10:].mean() + 0.5
 
 
 def test_too_little_text_is_refused() -> None:
     with pytest.raises(NlpkitError, match="too few"):
-        vectors_from_counts([np.array([0, 1, LINE_END], np.int32)], 2)
+        vectors_from_counts(store([[0, 1]]), 2)
     with pytest.raises(NlpkitError, match="no two known words"):
-        vectors_from_counts([np.array([0, LINE_END], np.int32)], 2)
+        vectors_from_counts(store([[0]]), 2)

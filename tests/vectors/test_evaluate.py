@@ -6,7 +6,8 @@ from scipy import stats
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.analogies import compare_analogies, evaluate_analogies, read_questions
-from nlpkit.vectors.protocol import EvaluationSettings, folded
+from nlpkit.vectors.protocol import folded
+from nlpkit.vectors.settings import EvaluationSettings
 from nlpkit.vectors.similarities import compare_similarity, evaluate_similarity, read_pairs
 from nlpkit.vectors.store import Vectors
 
@@ -66,7 +67,8 @@ def test_two_sets_are_compared_on_the_questions_both_answer() -> None:
     good = evaluate_analogies(family(), questions)
     shuffled = family()
     shuffled.matrix = shuffled.matrix[[6, 1, 5, 0, 2, 4, 3]]
-    comparison = compare_analogies(good, evaluate_analogies(shuffled, questions))
+    family_only, comparison = compare_analogies(good, evaluate_analogies(shuffled, questions))
+    assert (family_only.section, comparison.section) == ("family", "total")
     assert comparison.shared == 3
     assert comparison.first_accuracy > comparison.second_accuracy
     assert comparison.only_first == 2

@@ -12,7 +12,8 @@ from hypothesis.extra.numpy import arrays
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors import textformat
-from nlpkit.vectors.formats import Format, format_of_name, load, save
+from nlpkit.vectors.formats import format_of_name, load, save
+from nlpkit.vectors.settings import Format
 from nlpkit.vectors.store import Vectors
 
 ODD_WORDS = [

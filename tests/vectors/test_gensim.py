@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nlpkit.vectors.formats import Format, load, save
+from nlpkit.vectors.formats import load, save
+from nlpkit.vectors.settings import Format
 from nlpkit.vectors.store import Vectors
 
 gensim = pytest.importorskip("gensim", reason="gensim is not installed")

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.labels import place_labels
 from nlpkit.vectors.plot import draw, terminal_view
-from nlpkit.vectors.projection import Projection, project
+from nlpkit.vectors.projection import project
 from nlpkit.vectors.projector import write_projector
+from nlpkit.vectors.settings import Projection
 from nlpkit.vectors.store import Vectors
 from nlpkit.vectors.words import ListedWords
 

@@ -5,8 +5,8 @@ import pytest
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors import query
-from nlpkit.vectors.query import AnalogyMethod
-from nlpkit.vectors.store import Metric, Vectors, unit_rows
+from nlpkit.vectors.settings import AnalogyMethod, Metric
+from nlpkit.vectors.store import Vectors, unit_rows
 
 
 @pytest.fixture

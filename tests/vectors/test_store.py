@@ -6,7 +6,8 @@ import pytest
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors import search
 from nlpkit.vectors.search import best_rows
-from nlpkit.vectors.store import Metric, Vectors, unit_rows
+from nlpkit.vectors.settings import Metric
+from nlpkit.vectors.store import Vectors, unit_rows
 
 
 def random_vectors(rows: int = 60, dim: int = 5, seed: int = 0) -> Vectors:

@@ -5,8 +5,9 @@ import pytest
 from sklearn.decomposition import PCA
 
 from nlpkit.errors import NlpkitError
+from nlpkit.vectors.settings import MergeMethod
 from nlpkit.vectors.store import Vectors, unit_rows
-from nlpkit.vectors.transform import MergeMethod, merge, normalize, pca
+from nlpkit.vectors.transform import merge, normalize, pca
 from nlpkit.vectors.words import ListedWords
 
 
