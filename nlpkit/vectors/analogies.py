@@ -144,11 +144,10 @@ def compare_analogies(first: AnalogyReport, second: AnalogyReport) -> list[Analo
     both = (first.outcomes != _UNKNOWN) & (second.outcomes != _UNKNOWN)
     if not both.any():
         raise NlpkitError("no question can be answered by both sets of vectors")
+    left, right = first.outcomes == _RIGHT, second.outcomes == _RIGHT
     groups = [*_by_section(first.section_of), (TOTAL, np.ones(len(both), np.bool_))]
     return [
-        _compare(
-            name, first.outcomes[mask & both] == _RIGHT, second.outcomes[mask & both] == _RIGHT
-        )
+        _compare(name, left[mask & both], right[mask & both])
         for name, mask in groups
         if (mask & both).any()
     ]
