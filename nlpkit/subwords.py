@@ -122,7 +122,10 @@ class Subwords:
             merges = [(left, right) for left, right in pairs]
             backend = Tokenizer(models.BPE(vocab, merges))
         except Exception as error:  # noqa: BLE001
-            raise NlpkitError(f"{folder}: not GPT-2's vocab.json and merges.txt: {error}") from None
+            reason = str(error).partition("\n")[0]
+            raise NlpkitError(
+                f"{folder}: not GPT-2's vocab.json and merges.txt: {reason}"
+            ) from None
         backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         backend.decoder = decoders.ByteLevel()
         if END_OF_TEXT in vocab:
@@ -183,7 +186,7 @@ class Subwords:
     def _check(self, ids: Iterable[int]) -> list[int]:
         ids = list(ids)
         for index in ids:
-            if index < 0 or self.backend.id_to_token(index) is None:
+            if not 0 <= index < 1 << 32 or self.backend.id_to_token(index) is None:
                 raise NlpkitError(f"id {index} is outside the subword model of {len(self)} ids")
         return ids
 
