@@ -97,18 +97,12 @@ def test_white_space_is_trimmed_and_empty_text_has_no_sentence() -> None:
     assert split_sentences("  . A") == [".", "A"]
 
 
+MARKS = ". ! ? … 。 ！ \" ' ( ) “ ” * - ----- :)"
+WORDS = "a A 1 the The I U.S. Mr. etc said www.x http://a.b"
 texts = st.one_of(
     st.text(),
     st.lists(
-        st.sampled_from(
-            [
-                *". ! ? … 。 ！ \" ' ( ) “ ” * - a A 1 the The I U.S. Mr. etc said :) www.x".split(),
-                " ",
-                " ",
-                "  ",
-                "\n",
-            ]
-        ),
+        st.sampled_from([*MARKS.split(), *WORDS.split(), " ", "  ", "\n"]),
         max_size=20,
     ).map("".join),
 )
