@@ -42,19 +42,20 @@ def pad_sequences(
     """
     if maxlen is None:
         maxlen = max(map(len, sequences), default=0)
-    rows = np.full((len(sequences), maxlen), value, dtype=dtype)  # (N, maxlen)
-    for row, sequence in zip(rows, sequences, strict=True):
-        # sequence[-0:] would be everything
-        kept = (
-            sequence[:maxlen]
-            if truncating == "post"
-            else sequence[max(len(sequence) - maxlen, 0) :]
-        )
-        if len(kept):
-            try:
-                row[slice(0, len(kept)) if padding == "post" else slice(-len(kept), None)] = kept
-            except OverflowError:
-                raise NlpkitError(f"an id does not fit in {dtype}: {max(kept, key=abs)}") from None
+    numbers: Sequence[int] = [value]
+    try:
+        rows = np.full((len(sequences), maxlen), value, dtype=dtype)  # (N, maxlen)
+        for row, sequence in zip(rows, sequences, strict=True):
+            # sequence[-0:] would be everything
+            numbers = (
+                sequence[:maxlen]
+                if truncating == "post"
+                else sequence[max(len(sequence) - maxlen, 0) :]
+            )
+            if size := len(numbers):
+                row[slice(0, size) if padding == "post" else slice(-size, None)] = numbers
+    except OverflowError:
+        raise NlpkitError(f"a number does not fit in {dtype}: {max(numbers, key=abs)}") from None
     return rows
 
 
