@@ -43,6 +43,8 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         ),
     },
     "Models": {
+        "names": Entry("names", "Name generators: train, sample, score, report."),
+        "vectors": Entry("vectors", "Word vectors: ask, evaluate, convert, plot."),
         "tag": Entry("tag", "Tag words with parts of speech, entities or other labels."),
         "info": Entry("info", "Show what a model is: kind, size, settings, training curve."),
     },

@@ -85,6 +85,8 @@ class CountSettings:
 
     dim: int = 100
     window: int = 5
+    min_count: int = 5
+    max_vocab: int | None = None
     weighting: Weighting = Weighting.LINEAR
     smoothing: float = 0.75  # exponent of the context counts
     shift: float = 1.0  # its log is taken off each PMI: the number of negatives of word2vec

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 _BLOCK_ROWS = 1 << 14
 
 
+def restrict(vectors: Vectors, n: int) -> Vectors:
+    """The ``n`` most frequent words.
+
+    >>> list(restrict(Vectors(["a", "b"], np.eye(2, dtype=np.float32)), 1).words)
+    ['a']
+    """
+    counts = vectors.words.counts
+    words = ListedWords(vectors.words[:n], None if counts is None else counts[:n])
+    return Vectors(words, vectors.matrix[:n])
+
+
 def normalize(vectors: Vectors) -> Vectors:
     """Every vector scaled to length 1, so that a dot product is a cosine.
 

@@ -1,0 +1,333 @@
+"""``nlpkit vectors nearest``, ``analogy``, ``similarity``, ``odd-one-out``, ``get``, ``expand``.
+
+A question comes from the command line, where an unknown word is an error, or from standard input,
+where it is a row with a note. All questions of a block of input are answered together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nlpkit.cli import options
+from nlpkit.cli import vectors_options as shared
+from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
+from nlpkit.errors import NlpkitError
+from nlpkit.vectors.settings import QUERY, AnalogyMethod, Metric
+
+if TYPE_CHECKING:
+    from nlpkit.vectors.store import Vectors
+
+Question = list[str]
+Row = tuple[Any, ...]
+MetricOption = Annotated[
+    Metric, typer.Option("--metric", help="How near is measured; euclidean gives distances.")
+]
+MANY = 1 << 30
+
+
+def split_words(line: str) -> Question:
+    """The words of a question: between tabs if there are any (words may hold spaces), or spaces.
+
+    >>> split_words("new york\\tparis"), split_words("king queen")
+    (['new york', 'paris'], ['king', 'queen'])
+    """
+    return [word for word in line.split("\t") if word] if "\t" in line else line.split()
+
+
+def problem(vectors: Vectors, words: Question, least: int, most: int) -> str:
+    """Why a question cannot be answered; empty when it can."""
+    if not least <= len(words) <= most:
+        wanted = f"{least}" if least == most else f"at least {least}"
+        return f"expected {wanted} words, found {len(words)}"
+    unknown = [word for word in words if not vectors.knows(word)]
+    return "unknown: " + ", ".join(unknown) if unknown else ""
+
+
+def ask(
+    vectors: Vectors,
+    words: Sequence[str] | None,
+    answer: Callable[[list[Question]], list[list[Row]]],
+    columns: Sequence[str],
+    *,
+    format: str,
+    strict: bool,
+    errors: str,
+    least: int = 1,
+    most: int = MANY,
+) -> None:
+    """Answer one question of the command line, or all of standard input, as rows."""
+    if words:
+        for word in words:
+            if not vectors.knows(word):
+                raise vectors.unknown(word)
+        if wrong := problem(vectors, list(words), least, most):
+            raise NlpkitError(wrong)
+        (rows,) = answer([list(words)])
+        with open_output("-") as out:
+            write_rows(out, ["query", *columns], [(" ".join(words), *row) for row in rows], format)
+        return
+    blocks = options.read_inputs(None, "utf-8", errors)
+    with open_output("-") as out:
+        for block in blocks:
+            lines = block.lines(errors)
+            questions = [split_words(line) for line in lines]
+            notes = [problem(vectors, question, least, most) for question in questions]
+            if strict and any(notes):
+                first = next(index for index, note in enumerate(notes) if note)
+                raise NlpkitError(
+                    f"{block.source}: line {block.first_line + first}: {notes[first]}"
+                )
+            good = [question for question, note in zip(questions, notes, strict=True) if not note]
+            noted = _with_notes(lines, notes, iter(answer(good) if good else []), len(columns))
+            write_rows(out, ["query", *columns, "note"], noted, format)
+            out.flush()
+
+
+def _with_notes(
+    lines: list[str], notes: list[str], answers: Iterator[list[Row]], width: int
+) -> Iterator[Row]:
+    for line, note in zip(lines, notes, strict=True):
+        query = line.replace("\t", " ")
+        if note:
+            yield (query, *[None] * width, note)
+        else:
+            yield from ((query, *row, None) for row in next(answers))
+
+
+def nearest(
+    model: shared.ModelOption,
+    words: shared.Words = None,
+    number: shared.Number = shared.NUMBER,
+    negative: Annotated[
+        list[str] | None,
+        typer.Option("--negative", metavar="WORD", help="Take this word away; may be repeated."),
+    ] = None,
+    metric: MetricOption = QUERY.metric,
+    restrict: shared.Restrict = None,
+    strict: shared.Strict = False,
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Find the words nearest to a word, or to the mean of several.
+
+    Columns (keys of jsonl): query, word, score. From standard input there is a fourth, note, which
+    says what is wrong with a line, such as an unknown word; --strict makes that an error.
+
+    Examples:
+      $ nlpkit vectors nearest king -m world.model
+      $ nlpkit vectors nearest king woman --negative man -m world.model -n 3
+      $ printf 'king\\nfrance paris\\n' | nlpkit vectors nearest -m world.model -n 3 --json
+    """
+    shown = rows_format(format, json)
+    vectors = shared.open_vectors(model, Notes(quiet), errors)
+    minus = list(negative or [])
+    for word in minus:
+        if not vectors.knows(word):
+            raise vectors.unknown(word)
+
+    def answer(questions: list[Question]) -> list[list[Row]]:
+        from nlpkit.vectors import query
+
+        asked = [(question, minus) for question in questions]
+        found = query.nearest(vectors, asked, number, metric=metric, restrict=restrict)
+        return [[(near.word, near.score) for near in row] for row in found]
+
+    ask(vectors, words, answer, ["word", "score"], format=shown, strict=strict, errors=errors)
+
+
+def analogy(
+    model: shared.ModelOption,
+    words: shared.Words = None,
+    number: shared.Number = shared.NUMBER,
+    method: Annotated[
+        AnalogyMethod, typer.Option("--method", help="How the fourth word is scored.")
+    ] = QUERY.method,
+    restrict: shared.Restrict = None,
+    strict: shared.Strict = False,
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Complete an analogy: A B C reads "A is to B as C is to ?".
+
+    "man king woman" asks: man is to king as woman is to ...? That is the order of the
+    questions-words file. The three words themselves are never answers.
+
+    Columns (keys of jsonl): query, word, score, and for standard input note.
+
+    Examples:
+      $ nlpkit vectors analogy man king woman -m world.model
+      $ nlpkit vectors analogy france paris italy -m world.model -n 1 --method 3cosmul
+      $ echo "france paris italy" | nlpkit vectors analogy -m world.model --json
+    """
+    shown = rows_format(format, json)
+    vectors = shared.open_vectors(model, Notes(quiet), errors)
+
+    def answer(questions: list[Question]) -> list[list[Row]]:
+        from nlpkit.vectors import query
+
+        asked = [(a, b, c) for a, b, c in questions]
+        found = query.analogy(vectors, asked, number, method=method, restrict=restrict)
+        return [[(near.word, near.score) for near in row] for row in found]
+
+    columns = ["word", "score"]
+    ask(
+        vectors, words, answer, columns, format=shown, strict=strict, errors=errors, least=3, most=3
+    )
+
+
+def similarity(
+    model: shared.ModelOption,
+    words: shared.Words = None,
+    metric: MetricOption = QUERY.metric,
+    strict: shared.Strict = False,
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Say how near two words are.
+
+    Columns (keys of jsonl): query, score, and for standard input note.
+
+    Examples:
+      $ nlpkit vectors similarity king queen -m world.model
+      $ printf 'king queen\\nking bread\\n' | nlpkit vectors similarity -m world.model
+    """
+    shown = rows_format(format, json)
+    vectors = shared.open_vectors(model, Notes(quiet), errors)
+
+    def answer(questions: list[Question]) -> list[list[Row]]:
+        from nlpkit.vectors import query
+
+        return [[(query.similarity(vectors, a, b, metric),)] for a, b in questions]
+
+    ask(
+        vectors,
+        words,
+        answer,
+        ["score"],
+        format=shown,
+        strict=strict,
+        errors=errors,
+        least=2,
+        most=2,
+    )
+
+
+def odd_one_out(
+    model: shared.ModelOption,
+    words: shared.Words = None,
+    strict: shared.Strict = False,
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Name the word that does not belong: the one farthest from the mean of all.
+
+    Columns (keys of jsonl): query, word, score (its cosine to the mean), and for standard input
+    note.
+
+    Examples:
+      $ nlpkit vectors odd-one-out france italy spain bread -m world.model
+      $ echo "king queen prince river" | nlpkit vectors odd-one-out -m world.model
+    """
+    shown = rows_format(format, json)
+    vectors = shared.open_vectors(model, Notes(quiet), errors)
+
+    def answer(questions: list[Question]) -> list[list[Row]]:
+        from nlpkit.vectors import query
+
+        return [[query.odd_one_out(vectors, question)[0]] for question in questions]
+
+    columns = ["word", "score"]
+    ask(vectors, words, answer, columns, format=shown, strict=strict, errors=errors, least=3)
+
+
+def get(
+    model: shared.ModelOption,
+    words: shared.Words = None,
+    strict: shared.Strict = False,
+    format: options.TextFormat = None,
+    json: options.Json = False,
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Print the vectors of words: the word, then its numbers, between spaces.
+
+    jsonl has the keys word and vector. From standard input, a word a line; an unknown one comes
+    back alone, without numbers (vector is null), unless --strict.
+
+    Examples:
+      $ nlpkit vectors get king queen -m world.model
+      $ cut -f1 world.vocab | nlpkit vectors get -m world.model --json
+    """
+    shown = options.pick_format(format, json, "text")
+    vectors = shared.open_vectors(model, Notes(quiet), errors)
+    blocks: Iterator[list[str]] = iter([list(words)]) if words else _input_lines(errors)
+    with open_output("-") as out:
+        for block in blocks:
+            for word in block:
+                if (words or strict) and not vectors.knows(word):
+                    raise vectors.unknown(word)
+                vector = vectors.get(word).tolist() if vectors.knows(word) else None
+                if shown == "jsonl":
+                    out.write_json({"word": word, "vector": vector})
+                else:
+                    out.write(" ".join([word, *(f"{x:.9g}" for x in vector or [])]) + "\n")
+            out.flush()
+
+
+def _input_lines(errors: str) -> Iterator[list[str]]:
+    for block in options.read_inputs(None, "utf-8", errors):
+        yield block.lines(errors)
+
+
+def expand(
+    model: shared.ModelOption,
+    inputs: options.Inputs = None,
+    number: Annotated[
+        int, typer.Option("--number", "-n", min=1, help="Words to add for a word, at most.")
+    ] = QUERY.expand_n,
+    minimum: Annotated[
+        float,
+        typer.Option("--minimum", min=-1.0, max=1.0, help="Lowest cosine of a word to add."),
+    ] = QUERY.expand_minimum,
+    restrict: shared.Restrict = None,
+    format: options.TextFormat = None,
+    json: options.Json = False,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Append to each line the near words of its words, for query expansion.
+
+    Words are what stands between spaces. jsonl has the keys line and added.
+
+    Examples:
+      $ echo "king of france" | nlpkit vectors expand -m world.model -n 2
+      $ nlpkit vectors expand queries.txt -m world.model --minimum 0.7 --json
+    """
+    shown = options.pick_format(format, json, "text")
+    vectors = shared.open_vectors(model, Notes(quiet))
+    blocks = options.read_inputs(inputs, encoding, errors)
+    from nlpkit.vectors import query
+
+    with open_output("-") as out:
+        for block in blocks:
+            lines = block.lines(errors)
+            words = [line.split() for line in lines]
+            found = query.expand(vectors, words, number, minimum=minimum, restrict=restrict)
+            for line, added in zip(lines, found, strict=True):
+                if shown == "jsonl":
+                    out.write_json({"line": line, "added": added})
+                else:
+                    out.write(" ".join([line, *added]) + "\n")
+            out.flush()

@@ -1,0 +1,139 @@
+"""``nlpkit vectors evaluate``: scores on analogies and word pairs, of one set or two."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from typing import Annotated, Any
+
+import typer
+
+from nlpkit import textio
+from nlpkit.cli import options
+from nlpkit.cli import vectors_options as shared
+from nlpkit.cli.frame import Command, new_app
+from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
+from nlpkit.vectors.settings import EVALUATION, AnalogyMethod, EvaluationSettings
+
+app = new_app("Score vectors on analogies or word pairs.")
+
+Compare = Annotated[
+    str | None,
+    typer.Option(
+        "--compare", metavar="VECTORS", help="Test whether these do better or worse, item by item."
+    ),
+]
+KeepCase = Annotated[
+    bool,
+    typer.Option(
+        "--keep-case", help="King is not king; else case is folded to the most frequent spelling."
+    ),
+]
+
+
+@app.command(cls=Command)
+def analogies(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Questions: ': section' lines, then four words.")
+    ],
+    model: shared.ModelOption,
+    compare: Compare = None,
+    restrict: Annotated[
+        int, typer.Option("--restrict", min=1, metavar="N", help="Only the N most frequent words.")
+    ] = EVALUATION.restrict,
+    method: Annotated[
+        AnalogyMethod, typer.Option("--method", help="How the fourth word is scored.")
+    ] = EVALUATION.method,
+    keep_case: KeepCase = not EVALUATION.fold_case,
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Count how many analogies come out right, by section and in total.
+
+    Columns (keys of jsonl): section, correct, answered, questions, coverage (answered of all),
+    accuracy (correct of answered) and its 95 % interval, low and high; jsonl also has protocol,
+    which else is said on stderr.
+
+    With --compare the columns are section, shared (questions that both sets can answer), first and
+    second (accuracies), only_first and only_second (right in one set alone), and p of McNemar's
+    exact test.
+
+    Examples:
+      $ nlpkit vectors evaluate analogies sample_corpora/world-analogies.txt -m world.model
+      $ nlpkit vectors evaluate analogies questions-words.txt -m a.model --compare b.model --json
+    """
+    from nlpkit.vectors.analogies import compare_analogies, evaluate_analogies, read_questions
+
+    shown, notes = rows_format(format, json), Notes(quiet)
+    questions = read_questions(textio.read_lines(file), file)
+    settings = EvaluationSettings(restrict=restrict, method=method, fold_case=not keep_case)
+    report = evaluate_analogies(shared.open_vectors(model, notes), questions, settings)
+    notes.say(f"protocol: {report.protocol}")
+    if compare is not None:
+        other = evaluate_analogies(shared.open_vectors(compare, notes), questions, settings)
+        columns = ["section", "shared", "first", "second", "only_first", "only_second", "p"]
+        rows = [list(astuple(section)) for section in compare_analogies(report, other)]
+    else:
+        columns = ["section", "correct", "answered", "questions", "coverage", "accuracy"]
+        columns += ["low", "high"]
+        rows = [
+            [*astuple(score), score.answered / score.questions, score.accuracy, *score.interval]
+            for score in [*report.sections, report.total]
+        ]
+    if shown == "jsonl":
+        columns, rows = [*columns, "protocol"], [[*row, report.protocol] for row in rows]
+    with open_output("-") as out:
+        write_rows(out, columns, rows, shown)
+
+
+@app.command(cls=Command)
+def similarity(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Two words and a score a line; # is a comment.")
+    ],
+    model: shared.ModelOption,
+    compare: Compare = None,
+    keep_case: KeepCase = not EVALUATION.fold_case,
+    seed: options.Seed = EVALUATION.seed,
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Correlate cosines with people's judgements of how alike two words are.
+
+    Columns (keys of jsonl): spearman and its 95 % interval, low and high; pearson; known and pairs
+    (how many of the file's pairs have both words); jsonl also has protocol, which else is said on
+    stderr.
+
+    With --compare the columns are shared (pairs that both sets know), first and second (Spearman),
+    difference, its 95 % interval low and high, and p, by a paired bootstrap with --seed.
+
+    Examples:
+      $ nlpkit vectors evaluate similarity sample_corpora/world-pairs.tsv -m world.model
+      $ nlpkit vectors evaluate similarity wordsim353.tsv -m a.model --compare b.model --json
+    """
+    from nlpkit.vectors.similarities import compare_similarity, evaluate_similarity, read_pairs
+
+    shown, notes = rows_format(format, json), Notes(quiet)
+    pairs = read_pairs(textio.read_lines(file), file)
+    loaded = shared.open_vectors(model, notes)
+    report = evaluate_similarity(loaded, pairs, fold_case=not keep_case)
+    notes.say(f"protocol: {report.protocol}")
+    if compare is not None:
+        second = shared.open_vectors(compare, notes)
+        other = evaluate_similarity(second, pairs, fold_case=not keep_case)
+        found = compare_similarity(pairs, report, other, seed=seed)
+        columns = ["shared", "first", "second", "difference", "low", "high", "p"]
+        row: list[Any] = [
+            found.shared,
+            found.first_spearman,
+            found.second_spearman,
+            *found.bootstrap,
+        ]
+    else:
+        columns = ["spearman", "low", "high", "pearson", "known", "pairs"]
+        row = [report.spearman, *report.interval, report.pearson, report.known, report.pairs]
+    if shown == "jsonl":
+        columns, row = [*columns, "protocol"], [*row, report.protocol]
+    with open_output("-") as out:
+        write_rows(out, columns, [row], shown)

@@ -1,0 +1,186 @@
+"""``nlpkit vectors info``, ``convert``, ``normalize``, ``merge``, ``pca``, ``export-projector``."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from nlpkit import modeldir
+from nlpkit.cli import options
+from nlpkit.cli import vectors_options as shared
+from nlpkit.cli.frame import UsageError
+from nlpkit.cli.output import Notes, open_output
+from nlpkit.vectors.settings import MergeMethod
+
+
+def info(
+    vectors: shared.VectorsArgument,
+    json: options.Json = False,
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Show how many words a set of vectors has, how long they are, and the first words.
+
+    jsonl has the keys words, dim, kind, tokens (counted occurrences, or null), mean_length,
+    subwords and first.
+
+    Examples:
+      $ nlpkit vectors info world.model
+      $ nlpkit vectors info glove.6B.50d.txt --json
+    """
+    loaded = shared.open_vectors(vectors, Notes(quiet), errors)
+    counts = loaded.words.counts
+    record = {
+        "words": len(loaded),
+        "dim": loaded.dim,
+        "kind": modeldir.load_config(vectors).kind if os.path.isdir(vectors) else "file",
+        "tokens": None if counts is None else int(counts.sum()),
+        "mean_length": float(loaded.norms.mean()),
+        "subwords": loaded.subwords is not None,
+        "first": loaded.words[:10],
+    }
+    with open_output("-") as out:
+        if json:
+            out.write_json(record)
+            return
+        out.write(f"words\t{record['words']}\n")
+        out.write(f"dim\t{record['dim']}\n")
+        out.write(f"kind\t{record['kind']}\n")
+        out.write(f"tokens\t{'not counted' if counts is None else record['tokens']}\n")
+        out.write(f"length\t{record['mean_length']:.4f}\tmean of all vectors\n")
+        out.write(f"subwords\t{'yes' if record['subwords'] else 'no'}\n")
+        out.write(f"first\t{' '.join(loaded.words[:10])}\n")
+
+
+def convert(
+    vectors: shared.VectorsArgument,
+    output: shared.NewVectors,
+    to: shared.To = None,
+    restrict: shared.Restrict = None,
+    force: options.Force = False,
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Convert vectors between formats; what is read is told by content.
+
+    A model folder answers fastest: its matrix is memory-mapped and not read as a whole. From a
+    fastText .bin the vectors of its words are kept, the n-grams for other words are not.
+
+    Examples:
+      $ nlpkit vectors convert glove.6B.300d.txt -o glove.model
+      $ nlpkit vectors convert world.model -o world.bin
+      $ nlpkit vectors convert world.model -o top.txt --to glove --restrict 1000
+    """
+    notes = Notes(quiet)
+    shared.check_output(output, to, force)
+    loaded = shared.open_vectors(vectors, notes, errors)
+    if restrict is not None:
+        from nlpkit.vectors.transform import restrict as keep_first
+
+        loaded = keep_first(loaded, restrict)
+    shared.save_vectors(loaded, output, to, force, notes, source=vectors)
+
+
+def normalize(
+    vectors: shared.VectorsArgument,
+    output: shared.NewVectors,
+    to: shared.To = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Scale every vector to length 1, so that a dot product is a cosine.
+
+    Examples:
+      $ nlpkit vectors normalize world.model -o unit.model
+    """
+    from nlpkit.vectors import transform
+
+    notes = Notes(quiet)
+    shared.check_output(output, to, force)
+    scaled = transform.normalize(shared.open_vectors(vectors, notes))
+    shared.save_vectors(scaled, output, to, force, notes, source=vectors, transform="normalize")
+
+
+def merge(
+    vectors: Annotated[
+        list[str],
+        typer.Argument(metavar="VECTORS...", help="Two or more sets of vectors, in any format."),
+    ],
+    output: shared.NewVectors,
+    method: Annotated[
+        MergeMethod, typer.Option("--method", help="Side by side, or the mean (of equal length).")
+    ] = MergeMethod.CONCATENATE,
+    to: shared.To = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Join sets of vectors on the words they share.
+
+    Every vector is scaled to length 1 first, so that each set has the same say. Words come in the
+    order of the first set.
+
+    Examples:
+      $ nlpkit vectors merge world.model counts.model -o both.model
+      $ nlpkit vectors merge seed1.model seed2.model -o mean.model --method average
+    """
+    from nlpkit.vectors import transform
+
+    if len(vectors) < 2:
+        raise UsageError("merging needs at least two sets of vectors")
+    notes = Notes(quiet)
+    shared.check_output(output, to, force)
+    sets = [shared.open_vectors(path, notes) for path in vectors]
+    merged = transform.merge(sets, method)
+    shared.save_vectors(merged, output, to, force, notes, sources=vectors, method=method.value)
+
+
+def pca(
+    vectors: shared.VectorsArgument,
+    output: shared.NewVectors,
+    dim: Annotated[int, typer.Option("--dim", min=1, help="Numbers to keep for a word.")],
+    to: shared.To = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Shorten vectors to the directions in which they differ most.
+
+    Examples:
+      $ nlpkit vectors pca world.model -o small.model --dim 20
+    """
+    from nlpkit.vectors import transform
+
+    notes = Notes(quiet)
+    shared.check_output(output, to, force)
+    reduced = transform.pca(shared.open_vectors(vectors, notes), dim)
+    shared.save_vectors(reduced, output, to, force, notes, source=vectors, transform="pca", dim=dim)
+
+
+def export_projector(
+    vectors: shared.VectorsArgument,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Where to write both files; made if need be.",
+        ),
+    ],
+    restrict: shared.Restrict = None,
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Write vectors.tsv and metadata.tsv for the TensorFlow Embedding Projector.
+
+    metadata.tsv has a header line only when it has two columns, that is when words have counts.
+
+    Examples:
+      $ nlpkit vectors export-projector world.model -o projector --restrict 1000
+    """
+    from nlpkit.vectors.projector import METADATA, VECTORS, write_projector
+
+    notes = Notes(quiet)
+    write_projector(shared.open_vectors(vectors, notes, errors), output, restrict)
+    notes.say(f"{VECTORS} and {METADATA} to {output}")

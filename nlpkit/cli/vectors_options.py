@@ -1,0 +1,89 @@
+"""Flags that several ``nlpkit vectors`` commands share, and how they open and write vectors."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nlpkit.cli.output import Notes
+from nlpkit.errors import NlpkitError
+from nlpkit.vectors.settings import QUERY, Format
+
+if TYPE_CHECKING:
+    from nlpkit.vectors.store import Vectors
+
+VECTORS_HELP = (
+    "Word vectors: a model folder, word2vec text or binary, GloVe, fastText .vec or .bin."
+)
+
+ModelOption = Annotated[
+    str, typer.Option("--model", "-m", metavar="VECTORS", help=VECTORS_HELP, show_default=False)
+]
+VectorsArgument = Annotated[str, typer.Argument(metavar="VECTORS", help=VECTORS_HELP)]
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="WORD", help="The question; without words, one a line on standard input."
+    ),
+]
+Number = Annotated[int, typer.Option("--number", "-n", min=1, help="Answers to a question.")]
+Restrict = Annotated[
+    int | None,
+    typer.Option(
+        "--restrict", min=1, metavar="N", help="Only the N most frequent words.", show_default="all"
+    ),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Stop at the first line that cannot be answered.")
+]
+NewVectors = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", metavar="VECTORS", help="Where to write the vectors.", show_default=False
+    ),
+]
+To = Annotated[
+    Format | None,
+    typer.Option(
+        "--to",
+        help="Format to write; fasttext is the .vec text file.",
+        show_default="by name: .txt word2vec (glove*.txt glove), .vec fasttext, .bin binary, "
+        "else a folder",
+    ),
+]
+NUMBER = QUERY.n
+
+
+def open_vectors(path: str, notes: Notes, errors: str = "strict") -> Vectors:
+    """Load any vectors, and say what was left out on the way."""
+    from nlpkit.vectors.formats import load
+
+    vectors = load(path, errors=errors)
+    if vectors.duplicates:
+        notes.warn(f"{path}: {vectors.duplicates:,} repeated words, the first of each is kept")
+    return vectors
+
+
+def check_output(path: str, to: Format | None, force: bool) -> None:
+    """Refuse a place that cannot be written before the work is done."""
+    from nlpkit import modeldir, textio
+    from nlpkit.vectors.formats import format_of_name
+
+    if (to or format_of_name(path)) is Format.FOLDER:
+        modeldir.check_new(path, force=force)
+        return
+    textio.check_writable(path)
+    if os.path.exists(path) and not force:
+        raise NlpkitError(f"{path} exists already", hint="--force to replace it")
+
+
+def save_vectors(
+    vectors: Vectors, path: str, to: Format | None, force: bool, notes: Notes, **settings: Any
+) -> None:
+    """Write vectors and say what was written."""
+    from nlpkit.vectors.formats import save
+
+    written = save(vectors, path, to, settings=settings, force=force)
+    notes.say(f"{len(vectors):,} words of {vectors.dim} numbers to {path} ({written.value})")
