@@ -10,6 +10,8 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+from nlpkit.errors import NlpkitError
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -49,6 +51,7 @@ def ordered_map(
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
     context = multiprocessing.get_context(method)
     from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
 
     pool = ProcessPoolExecutor(jobs, context, initializer=_start_worker, initargs=(make,))
     pending: collections.deque[Future[Result]] = collections.deque()
@@ -59,6 +62,10 @@ def ordered_map(
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+    except BrokenProcessPool:
+        raise NlpkitError(
+            "a worker process died", hint="fewer --jobs, if the machine ran out of memory"
+        ) from None
     except BaseException:
         # do not wait for work that nobody will read
         for process in list((pool._processes or {}).values()):
