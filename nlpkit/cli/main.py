@@ -45,6 +45,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Models": {
         "names": Entry("names", "Name generators: train, sample, score, report."),
         "vectors": Entry("vectors", "Word vectors: ask, evaluate, convert, plot."),
+        "classify": Entry("classify", "Label whole texts: sentiment, topic, language."),
         "tag": Entry("tag", "Tag words with parts of speech, entities or other labels."),
         "info": Entry("info", "Show what a model is: kind, size, settings, training curve."),
     },

@@ -1,0 +1,42 @@
+"""Every setting of a classifier with its default, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+ModelKind = Literal["bow", "cnn", "lstm", "gru", "transformer"]
+
+
+@dataclass(frozen=True)
+class ClassifierSettings:
+    """What a classifier is and how it is trained; None is decided by the model.
+
+    >>> ClassifierSettings().resolved().epochs
+    2
+    """
+
+    model: ModelKind = "bow"
+    tokenizer: str = "word"
+    lower: bool = True
+    ngrams: int = 2  # bow: up to so many words in a row are a feature
+    dim: int | None = None  # of embeddings; for bow beside one number a label
+    hidden: int = 64  # of each direction of an encoder
+    layers: int = 1
+    pooling: Literal["max", "average", "last"] = "max"
+    fine_tune: bool = False
+    multi_label: bool = False
+    dropout: float = 0.5
+    epochs: int | None = None
+    batch_size: int = 64
+    lr: float | None = None
+
+    def resolved(self) -> ClassifierSettings:
+        """With everything decided: bow starts from naive Bayes and is soon done."""
+        bow = self.model == "bow"
+        return replace(
+            self,
+            dim=(8 if bow else 100) if self.dim is None else self.dim,
+            epochs=(2 if bow else 8) if self.epochs is None else self.epochs,
+            lr=(0.01 if bow else 1e-3) if self.lr is None else self.lr,
+        )

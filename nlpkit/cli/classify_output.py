@@ -1,0 +1,160 @@
+"""What ``nlpkit classify`` writes: predictions, scores, coloured explanations."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nlpkit.classifier.explain import explain
+from nlpkit.cli.output import Writer
+from nlpkit.textplot import sparkline
+
+if TYPE_CHECKING:
+    from nlpkit.classifier.predictor import Classifier
+    from nlpkit.classifier.scores import LabelScores
+
+MOST_LABELS = 30  # of a confusion matrix
+
+
+def write_predictions(
+    out: Writer,
+    classifier: Classifier,
+    texts: Sequence[str],
+    *,
+    k: int,
+    threshold: float,
+    format: str,
+) -> None:
+    """A line for each text with its likeliest labels."""
+    probabilities = classifier.probabilities(texts)
+    names = classifier.labels.tokens
+    count = min(k, len(names))
+    if count == 1:
+        order = probabilities.argmax(axis=1)[:, None]
+    else:
+        order = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
+    shown = np.take_along_axis(probabilities, order, axis=1)
+    rows = zip(texts, order.tolist(), shown.tolist(), strict=True)
+    if format == "jsonl":
+        for text, labels, sure in rows:
+            found = [
+                {"label": names[label], "probability": round(share, 6)}
+                for label, share in zip(labels, sure, strict=True)
+                if share >= threshold
+            ]
+            out.write_json({"text": text, "labels": found})
+        return
+    lines = []
+    for _, labels, sure in rows:
+        pairs = zip(labels, sure, strict=True)
+        lines.append("\t".join([f"{names[i]}\t{p:.4f}" for i, p in pairs if p >= threshold]))
+    out.write("".join(line + "\n" for line in lines))
+
+
+def show_scores(out: Writer, scores: LabelScores, *, json: bool, confusion: bool) -> None:
+    """Scores as lines of text or as one JSON object."""
+    micro = scores.micro
+    if json:
+        record: dict[str, Any] = {
+            "texts": scores.texts,
+            "accuracy": scores.accuracy,
+            "macro_f1": scores.macro_f1,
+            "micro_f1": micro.f1,
+            "calibration_error": scores.calibration_error,
+            "labels": {
+                name: {
+                    "precision": counts.precision,
+                    "recall": counts.recall,
+                    "f1": counts.f1,
+                    "true": counts.true,
+                    "predicted": counts.predicted,
+                }
+                for name, counts in scores.labels.items()
+            },
+            "calibration": [part._asdict() for part in scores.bins],
+        }
+        if confusion:
+            record["confusions"] = [[*pair, n] for pair, n in scores.confusions.most_common()]
+        out.write_json(record)
+        return
+    out.write(f"texts\t{scores.texts}\n")
+    out.write(f"accuracy\t{100 * scores.accuracy:.2f}%\n")
+    out.write(f"macro F1\t{100 * scores.macro_f1:.2f}%\n")
+    out.write(f"micro F1\t{100 * micro.f1:.2f}%\n")
+    curve = sparkline([part.accuracy for part in scores.bins])
+    out.write(f"calibration error\t{100 * scores.calibration_error:.2f}%\t{curve}\n")
+    out.write("\nlabel\tprecision\trecall\tF1\tcount\n")
+    for name, counts in sorted(scores.labels.items(), key=lambda pair: -pair[1].true):
+        out.write(
+            f"{name}\t{100 * counts.precision:.2f}\t{100 * counts.recall:.2f}\t"
+            f"{100 * counts.f1:.2f}\t{counts.true}\n"
+        )
+    if confusion:
+        names, rows = confusion_matrix(scores)
+        out.write("\nright \\ predicted\t" + "\t".join(names) + "\n")
+        for name, row in zip(names, rows, strict=True):
+            out.write(name + "\t" + "\t".join(map(str, row)) + "\n")
+
+
+def confusion_matrix(scores: LabelScores) -> tuple[list[str], list[list[int]]]:
+    """The most frequent labels and how often each (row) was taken for each (column)."""
+    names = sorted(scores.labels, key=lambda name: (-scores.labels[name].true, name))[:MOST_LABELS]
+    return names, [[scores.confusions[right, found] for found in names] for right in names]
+
+
+def draw_confusions(scores: LabelScores, path: str) -> None:
+    """A picture of the confusions."""
+    from nlpkit.cli.tag_report import draw_matrix
+
+    draw_matrix(*confusion_matrix(scores), path)
+
+
+def explain_format() -> str:
+    """Colours for a person, columns for a program."""
+    return "color" if sys.stdout is not None and sys.stdout.isatty() else "tsv"
+
+
+def write_explanation(
+    out: Writer, classifier: Classifier, text: str, label: str | None, format: str
+) -> None:
+    """One text with the influence of its words."""
+    found = explain(classifier, text, label)
+    words = [
+        {"word": text[start:end], "start": start, "end": end, "influence": round(influence, 4)}
+        for (start, end), influence in zip(found.spans, found.influence, strict=True)
+    ]
+    if format == "jsonl":
+        out.write_json(
+            {
+                "text": text,
+                "label": found.label,
+                "probability": round(found.probability, 6),
+                "words": words,
+            }
+        )
+        return
+    if format == "tsv":
+        out.write(f"{found.label}\t{found.probability:.4f}\n")
+        out.write("".join(f"{word['word']}\t{word['influence']:+.4f}\n" for word in words) + "\n")
+        return
+    strongest = max((abs(influence) for influence in found.influence), default=1.0) or 1.0
+    pieces = []
+    done = 0
+    for (start, end), influence in zip(found.spans, found.influence, strict=True):
+        pieces.append(text[done:start])
+        pieces.append(_shade(text[start:end], influence / strongest))
+        done = end
+    pieces.append(text[done:])
+    out.write(f"{found.label} {100 * found.probability:.0f}%\t{''.join(pieces)}\n")
+
+
+def _shade(word: str, influence: float) -> str:
+    """Green for the label, red against it, bold when strong, plain when next to nothing."""
+    if abs(influence) < 0.1:
+        return word
+    color = "32" if influence > 0 else "31"
+    weight = "1;" if abs(influence) > 0.5 else ""
+    return f"\x1b[{weight}{color}m{word}\x1b[0m"
