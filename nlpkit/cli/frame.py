@@ -111,6 +111,12 @@ class Command(TyperCommand):
 class Group(TyperGroup):
     """A group of commands, such as ``nlpkit vocab``."""
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        rows = [(name, (command.help or "").split("\n")[0]) for name, command in commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
 
 def new_app(help: str | None = None) -> typer.Typer:
     """An app for one module of commands; with ``help`` it is a group, without a single command."""
