@@ -112,8 +112,7 @@ class Group(TyperGroup):
     """A group of commands, such as ``nlpkit vocab``."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        rows = [(name, (command.help or "").split("\n")[0]) for name, command in commands.items()]
+        rows = [(name, (entry.help or "").split("\n")[0]) for name, entry in self.commands.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
