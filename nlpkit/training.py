@@ -14,6 +14,7 @@ model (see ``nlpkit.lm.distributed``).
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import math
 import os
@@ -95,6 +96,18 @@ def pick_device(name: str = "auto") -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError):
         raise NlpkitError(f"no device {name} here", hint="--device auto or cpu") from None
     return device
+
+
+def keep_freed_memory() -> None:
+    """Ask the C library to keep freed memory instead of giving it back to the system.
+
+    Activations of a step are freed and asked for again in the next one; having the system clear
+    those pages every time costs a quarter of the time of a small model. Only glibc can be asked.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL("libc.so.6")
+        library.mallopt(-3, 1 << 25)  # M_MMAP_THRESHOLD: the highest it accepts, 32 MB
+        library.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
 
 
 @contextlib.contextmanager

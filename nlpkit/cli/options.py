@@ -166,6 +166,20 @@ WeightDecay = Annotated[
     float | None, typer.Option("--weight-decay", min=0.0, help="Pull of weights towards 0.")
 ]
 
+Temperature = Annotated[
+    float,
+    typer.Option(
+        "--temperature", "-T", help="Below 1 plays safe, above 1 dares; 0 takes the likeliest."
+    ),
+]
+TopK = Annotated[
+    int, typer.Option("--top-k", min=0, help="Draw from the K likeliest only; 0 is all.")
+]
+TopP = Annotated[
+    float,
+    typer.Option("--top-p", help="Draw from the likeliest that together have this probability."),
+]
+
 
 def _load_config(ctx: typer.Context, path: str | None) -> str | None:
     """Values of a file become defaults: flags and environment variables still win."""

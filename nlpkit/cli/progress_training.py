@@ -47,6 +47,20 @@ def ask_to_stop() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
+def prepare_torch(device: str, threads: int, notes: Notes) -> Any:
+    """Threads and memory for a long run; the device that was chosen."""
+    import torch
+
+    from nlpkit.cli.options import resolve_jobs
+    from nlpkit.training import keep_freed_memory, pick_device
+
+    torch.set_num_threads(resolve_jobs(threads))
+    keep_freed_memory()
+    chosen = pick_device(device)
+    notes.say(f"device {chosen}, {torch.get_num_threads()} threads")
+    return chosen
+
+
 def draw_training(
     trainer: Trainer,
     notes: Notes,

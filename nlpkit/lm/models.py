@@ -57,7 +57,7 @@ def make_optimizers(
     if optimizer == "adamw":
         return [adamw([p for _, p in trained], lr=lr, weight_decay=weight_decay)]
     matrices = [
-        (p, 3 if name.endswith("qkv.weight") else 1)
+        (p, 2 if name.endswith("qk.weight") else 1)
         for name, p in trained
         if "blocks." in name and p.dim() == 2
     ]

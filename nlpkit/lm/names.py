@@ -1,0 +1,263 @@
+"""A generator of names: train it, keep it, let it score names. (``namesample`` draws from it.)"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from nlpkit import modeldir, textio
+from nlpkit.errors import NlpkitError
+from nlpkit.lm.base import IGNORED, LanguageModel
+from nlpkit.lm.characters import Characters
+from nlpkit.lm.models import build_model, make_optimizers, read_model, write_model
+from nlpkit.lm.namedata import END, Alphabet, Name, NameBatches
+from nlpkit.lm.ngram import NGram
+from nlpkit.lm.settings import ModelName, ModelSettings
+from nlpkit.training import Trainer, TrainingSettings
+
+KIND = "names"
+_ALPHABET = "alphabet.json"
+_NAMES = "names.txt"
+_LONG_RUN = 180.0  # seconds from which on a wider model pays
+
+
+@dataclass(frozen=True)
+class NamesSettings:
+    """How names are learned. Without a limit of time the run is a number of epochs."""
+
+    model: ModelName = "gpt"
+    dim: int | None = None  # None: 64, and 96 when there is time for it
+    layers: int | None = None  # None: 4, and 2 for recurrent models
+    heads: int = 4
+    order: int = 5  # characters that an n-gram model or MLP sees
+    dropout: float = 0.1
+    lr: float = 0.004
+    muon_lr: float = 0.02  # of the matrices inside a transformer
+    weight_decay: float = 0.1
+    batch_size: int | None = None  # rows of about 32 characters; None: 64, fewer for few names
+    epochs: float = 20
+    max_time: float | None = None  # seconds
+    patience: int = 6  # evaluations (of 20) without a better held-out loss
+    seed: int = 1
+
+    def resolve(self, names: Sequence[Name]) -> NamesSettings:
+        """Fill in what depends on the data and the time there is."""
+        recurrent = self.model in ("rnn", "lstm", "gru")
+        wide = self.model == "gpt" and (self.max_time or 0) >= _LONG_RUN
+        characters = sum(len(name.text) + 1 for name in names)
+        return replace(
+            self,
+            dim=self.dim or (96 if wide else 128 if recurrent else 64),
+            layers=self.layers or (2 if recurrent else 4),
+            batch_size=self.batch_size or min(64, max(8, characters // (32 * 40))),
+        )
+
+
+class NamesModel:
+    """A model with its alphabet and the names it was trained on."""
+
+    def __init__(
+        self, model: LanguageModel, alphabet: Alphabet, trained_on: Sequence[Name]
+    ) -> None:
+        self.model, self.alphabet, self.trained_on = model, alphabet, list(trained_on)
+
+    @property
+    def longest(self) -> int:
+        """The most characters a name can have."""
+        return self.model.settings.block_size - 1
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(iter([*self.model.parameters(), *self.model.buffers()])).device
+
+    # --- files ----------------------------------------------------------------------------------
+
+    def save(self, folder: Path) -> None:
+        """Write everything but ``config.json`` into a folder that ``modeldir.create`` gave."""
+        table = {
+            "characters": "".join(self.alphabet.characters.characters),
+            "labels": list(self.alphabet.labels),
+        }
+        text = json.dumps(table, ensure_ascii=False, indent=2)
+        (folder / _ALPHABET).write_text(text + "\n", encoding="utf-8")
+        lines = ["\t".join(filter(None, name)) + "\n" for name in self.trained_on]
+        (folder / _NAMES).write_text("".join(lines), encoding="utf-8", newline="\n")
+        write_model(folder, self.model)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> NamesModel:
+        """Read a model folder."""
+        config = modeldir.load_config(path, kind=KIND)
+        settings = ModelSettings.from_dict(config.settings.get("architecture", {}))
+        try:
+            table = json.loads((Path(path) / _ALPHABET).read_text(encoding="utf-8"))
+            alphabet = Alphabet(Characters(table["characters"]), tuple(table["labels"]))
+            lines = list(textio.read_lines(str(Path(path) / _NAMES)))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise NlpkitError(f"{path}: {_ALPHABET} is missing or damaged: {error}") from None
+        if len(alphabet) != settings.vocab_size:
+            raise NlpkitError(
+                f"{path}: the alphabet has {len(alphabet)} ids, the model {settings.vocab_size}",
+                hint="copy the model again",
+            )
+        names = [Name(*line.split("\t", 1)) for line in lines]
+        return cls(read_model(path, settings).to(device), alphabet, names)
+
+    # --- scores ---------------------------------------------------------------------------------
+
+    def nats(self, names: Sequence[Name]) -> list[float]:
+        """The negative log-likelihood of each name, its end included."""
+        return [float(losses.sum()) for losses in self._losses(names)]
+
+    def open_nats(self, names: Sequence[Name]) -> list[float]:
+        """The same of names that may go on: without the end."""
+        return [float(losses[:-1].sum()) for losses in self._losses(names)]
+
+    @torch.no_grad()
+    def _losses(self, names: Sequence[Name], batch_size: int = 256) -> list[np.ndarray]:
+        """The negative log-likelihood of each character of each name, and of its end."""
+        longest = max((len(name.text) for name in names), default=0)
+        if longest > self.longest:
+            raise NlpkitError(
+                f"a name of {longest} characters; this model knows names of up to {self.longest}"
+            )
+        found: list[np.ndarray] = [np.zeros(0)] * len(names)
+        order = sorted(range(len(names)), key=lambda i: len(names[i].text))
+        for start in range(0, len(order), batch_size):
+            members = order[start : start + batch_size]
+            idx, targets = self._rows([names[i] for i in members])
+            logits, _ = self.model(idx)
+            losses = F.cross_entropy(
+                logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction="none"
+            )
+            for i, row in zip(members, losses.view(targets.shape).cpu().numpy(), strict=True):
+                found[i] = row[: len(names[i].text) + 1].astype(np.float64)
+        return found
+
+    def _rows(self, names: Sequence[Name]) -> tuple[Tensor, Tensor]:
+        """Ids and targets (B, T), a name a row, padded on the right."""
+        rows = [
+            [self.alphabet.start(name.label), *self.alphabet.encode(name.text)] for name in names
+        ]
+        width = max(map(len, rows))
+        idx = [row + [END] * (width - len(row)) for row in rows]
+        targets = [[*row[1:], END] + [IGNORED] * (width - len(row)) for row in rows]
+        return torch.tensor(idx, device=self.device), torch.tensor(targets, device=self.device)
+
+    def loss(self, names: Sequence[Name]) -> float:
+        """Mean negative log-likelihood per character, ends included."""
+        return sum(self.nats(names)) / sum(len(name.text) + 1 for name in names)
+
+    def label_counts(self) -> dict[str, int]:
+        """How often each label was there in training."""
+        return dict(Counter(name.label for name in self.trained_on))
+
+
+def bits_per_character(nats: float, text: str) -> float:
+    """The score of a name for each of its characters and its end."""
+    return nats / math.log(2) / (len(text) + 1)
+
+
+def prepare_training(
+    names: Sequence[Name],
+    heldout: Sequence[Name],
+    settings: NamesSettings,
+    device: torch.device,
+) -> tuple[NamesModel, Trainer | None]:
+    """A new model and its trainer; an n-gram model is ready at once and has none.
+
+    >>> names = [Name(text) for text in ["Anna", "Hanna", "Nana", "Ana"] * 10]
+    >>> settings = NamesSettings(dim=16, layers=1, epochs=2)
+    >>> model, trainer = prepare_training(names, names[:4], settings, torch.device("cpu"))
+    >>> sum(1 for progress in trainer.fit()) > 0
+    True
+    """
+    settings = settings.resolve(names)
+    assert settings.dim is not None
+    assert settings.layers is not None
+    assert settings.batch_size is not None
+    alphabet = Alphabet.from_names([*names, *heldout])
+    longest = max(len(name.text) for name in [*names, *heldout])
+    model = build_model(
+        ModelSettings(
+            model=settings.model,
+            vocab_size=len(alphabet),
+            block_size=max(32, longest + 1),
+            starts=alphabet.starts,
+            layers=settings.layers,
+            heads=settings.heads,
+            dim=settings.dim,
+            dropout=settings.dropout,
+            order=settings.order,
+        ),
+        settings.seed,
+    ).to(device)
+    named = NamesModel(model, alphabet, names)
+    batches = NameBatches(
+        names,
+        alphabet,
+        # an unpacked row holds one name of about seven characters
+        batch_size=settings.batch_size * (1 if model.packed else 4),
+        packed=model.packed,
+        seed=settings.seed,
+    )
+    if isinstance(model, NGram):
+        model.count(_tensors(batches, number, device) for number in range(batches.per_epoch))
+        return named, None
+    return named, _trainer(named, batches, heldout, settings, device)
+
+
+def _trainer(
+    named: NamesModel,
+    batches: NameBatches,
+    heldout: Sequence[Name],
+    settings: NamesSettings,
+    device: torch.device,
+) -> Trainer:
+    def batch_loss(number: int) -> tuple[Tensor, int]:
+        idx, targets = _tensors(batches, number, device)
+        _, loss = named.model(idx, targets)
+        return loss, int(targets.numel())
+
+    optimizers = make_optimizers(
+        named.model,
+        optimizer="muon" if settings.model == "gpt" else "adamw",
+        lr=settings.lr,
+        muon_lr=settings.muon_lr,
+        weight_decay=settings.weight_decay,
+    )
+    steps = max(1, round(settings.epochs * batches.per_epoch))
+    return Trainer(
+        named.model,
+        optimizers,
+        batch_loss,
+        TrainingSettings(
+            max_steps=None if settings.max_time else steps,
+            max_time=settings.max_time,
+            patience=settings.patience,
+            seed=settings.seed,
+        ),
+        evaluate=lambda: named.loss(heldout),
+    )
+
+
+def _tensors(batches: NameBatches, number: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    idx, targets = batches[number]
+    return torch.from_numpy(idx).to(device), torch.from_numpy(targets).to(device)
+
+
+def run_settings(settings: NamesSettings) -> dict[str, Any]:
+    """What two runs must have in common for one to go on where the other stopped."""
+    return asdict(settings)
