@@ -1,6 +1,7 @@
 """Load vectors from whatever a path holds, told by its content, and save them in any format.
 
-The formats themselves are in ``folder``, ``textformat``, ``binaryformat`` and ``fasttext``.
+The formats themselves are in ``folder``, ``textformat``, ``binaryformat`` and ``fasttext``; all but
+the first are imported when they are met, because a folder is there to be opened fast.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
-from nlpkit.vectors import binaryformat, fasttext, folder, textformat
+from nlpkit.vectors import folder
 from nlpkit.vectors.settings import Format
 from nlpkit.vectors.source import Source, open_source
 from nlpkit.vectors.store import Vectors
@@ -26,6 +27,8 @@ def detect(source: Source) -> str:
     >>> detect(Source("x", b"1 2\\nthe 0.5 0.5\\n"))
     'text'
     """
+    from nlpkit.vectors import fasttext, textformat
+
     start = source.data[:8]
     if start.startswith(fasttext.MAGIC):
         return "fasttext-bin"
@@ -59,6 +62,8 @@ def load(path: str, *, errors: str = "strict") -> Vectors:
     """
     if os.path.isdir(path):
         return folder.read_folder(path)
+    from nlpkit.vectors import binaryformat, fasttext, textformat
+
     with open_source(path, errors) as source:
         kind = detect(source)
         if kind == "fasttext-bin":
@@ -101,6 +106,8 @@ def save(
         return chosen
     if os.path.exists(path) and not force:
         raise NlpkitError(f"{path} exists already", hint="--force to replace it")
+    from nlpkit.vectors import binaryformat, textformat
+
     with textio.atomic_writer(path) as out:
         if chosen is Format.BINARY:
             binaryformat.write_binary(vectors, out)

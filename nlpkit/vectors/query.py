@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
+Question = tuple[Sequence[str], Sequence[str]]  # words to add up, words to take away
+
 _TINY = np.float32(1e-3)  # keeps 3CosMul and PairDirection from dividing by zero
 
 
@@ -37,30 +39,31 @@ def known_rows(vectors: Vectors, words: Iterable[str]) -> set[int]:
     return {row for row in found if row is not None}
 
 
-def mean_vector(
-    vectors: Vectors,
-    positive: Sequence[str],
-    negative: Sequence[str] = (),
-    metric: Metric = QUERY.metric,
+def mean_vectors(
+    vectors: Vectors, questions: Sequence[Question], metric: Metric = QUERY.metric
 ) -> Floats:
-    """The mean of words, those of ``negative`` taken away.
+    """For each question the mean of its words, those of the second list taken away.
 
     >>> vectors = Vectors(["a", "b"], np.array([[2, 0], [0, 3]], np.float32))
-    >>> mean_vector(vectors, ["a"], ["b"]).tolist()
-    [0.5, -0.5]
+    >>> mean_vectors(vectors, [(["a"], ["b"]), (["b"], [])]).tolist()
+    [[0.5, -0.5], [0.0, 1.0]]
     """
-    if not positive and not negative:
+    words = [word for plus, minus in questions for word in [*plus, *minus]]
+    signs = [sign for plus, minus in questions for sign in [1] * len(plus) + [-1] * len(minus)]
+    lengths = np.array([len(plus) + len(minus) for plus, minus in questions])
+    if not lengths.all():
         raise NlpkitError("a question needs at least one word")
-    rows = stack(vectors, [*positive, *negative])
+    rows = stack(vectors, words)
     if metric is Metric.COSINE:
         rows = unit_rows(rows)
-    signs = np.array([1] * len(positive) + [-1] * len(negative), np.float32)
-    return (signs @ rows) / np.float32(len(rows))
+    starts = np.cumsum(lengths) - lengths
+    sums = np.add.reduceat(rows * np.array(signs, np.float32)[:, None], starts, axis=0)
+    return sums / lengths[:, None].astype(np.float32)
 
 
 def nearest(
     vectors: Vectors,
-    questions: Sequence[tuple[Sequence[str], Sequence[str]]],
+    questions: Sequence[Question],
     n: int = QUERY.n,
     *,
     metric: Metric = QUERY.metric,
@@ -74,7 +77,7 @@ def nearest(
     """
     if not questions:
         return []
-    queries = np.stack([mean_vector(vectors, plus, minus, metric) for plus, minus in questions])
+    queries = mean_vectors(vectors, questions, metric)
     banned = [known_rows(vectors, [*plus, *minus]) for plus, minus in questions]
     return vectors.nearest(queries, n, metric=metric, banned=banned, restrict=restrict)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ScoreBlock = Callable[[int, int], "NDArray[np.float32]"]
 
 QUERIES_AT_ONCE = 1024
-_SCORES_AT_ONCE = 1 << 20
+_SCORES_AT_ONCE = 1 << 22
 _LARGEST_BLOCK = 1 << 16
 
 

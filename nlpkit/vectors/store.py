@@ -54,11 +54,13 @@ class Vectors:
         words: Words | list[str],
         matrix: Floats,
         *,
+        norms: Floats | None = None,
         subwords: Subwords | None = None,
         duplicates: int = 0,
     ) -> None:
         self.words = ListedWords(words) if isinstance(words, list) else words
         self.matrix = matrix  # (V, D)
+        self._norms = norms
         self.subwords = subwords
         self.duplicates = duplicates  # rows of the file that repeated a word and were dropped
         if matrix.ndim != 2 or len(self.words) != len(matrix):
@@ -143,10 +145,7 @@ class Vectors:
     @cached_property
     def norms(self) -> Floats:
         """The length of each row."""
-        norms = np.empty(len(self), np.float32)
-        for start in range(0, len(self), _BLOCK_ROWS):
-            block = self.matrix[start : start + _BLOCK_ROWS]
-            np.sqrt(np.einsum("rd,rd->r", block, block), out=norms[start : start + len(block)])
+        norms = row_norms(self.matrix) if self._norms is None else self._norms
         if not np.isfinite(norms).all():
             word = self.words[int(np.argmin(np.isfinite(norms)))]
             raise NlpkitError(
@@ -240,6 +239,19 @@ class Vectors:
             return products
         lengths = np.linalg.norm(exact_queries, axis=1)[:, None] * np.linalg.norm(near, axis=2)
         return np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
+
+
+def row_norms(matrix: Floats) -> Floats:
+    """The length of each row, block by block.
+
+    >>> row_norms(np.array([[3, 4], [0, 0]], np.float32)).tolist()
+    [5.0, 0.0]
+    """
+    norms = np.empty(len(matrix), np.float32)
+    for start in range(0, len(matrix), _BLOCK_ROWS):
+        block = matrix[start : start + _BLOCK_ROWS]
+        np.sqrt(np.einsum("rd,rd->r", block, block), out=norms[start : start + len(block)])
+    return norms
 
 
 def unit_rows(matrix: Floats) -> Floats:

@@ -108,7 +108,12 @@ class StoredWords(Sequence[str]):
 
     @cached_property
     def _rows(self) -> dict[str, int]:
-        return {word: row for row, word in enumerate(self)}
+        try:
+            lines = self._data[1:-1].decode().split("\n")
+        except UnicodeDecodeError:
+            lines = [f"{word}\t" for word in self]  # which says where the damage is
+        words = [line.rpartition("\t")[0] for line in lines]
+        return dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
 
     def find(self, word: str) -> int | None:
         """The row of a word, or nothing."""

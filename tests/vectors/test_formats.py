@@ -219,6 +219,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         ("vectors.npy", b"not an array", "vectors.npy is damaged"),
         ("vectors.npy", None, "has no vectors.npy"),
         ("vocab.tsv", b"only\t1\n", "rows for 1 words"),
+        ("norms.npy", b"not an array", "norms.npy is damaged"),
         (
             "config.json",
             b'{"kind": "gpt", "format_version": 1}',
@@ -236,6 +237,15 @@ def test_a_damaged_folder_is_refused(
         (model / file).write_bytes(data)
     with pytest.raises(NlpkitError, match=message):
         load(str(model))
+
+
+def test_a_folder_without_norms_gives_the_same_neighbours(tmp_path: Path) -> None:
+    save(sample(), str(tmp_path / "m"))
+    with_norms = load(str(tmp_path / "m"))
+    near = with_norms.nearest(with_norms.matrix, 3)
+    (tmp_path / "m" / "norms.npy").unlink()
+    without = load(str(tmp_path / "m"))
+    assert without.nearest(without.matrix, 3) == near
 
 
 def test_a_cut_matrix_is_refused(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_several_words_are_asked_for_by_their_mean(family: Vectors) -> None:
 
 
 def test_dot_and_euclidean_means_keep_the_lengths(family: Vectors) -> None:
-    mean = query.mean_vector(family, ["man", "queen"], metric=Metric.EUCLIDEAN)
+    (mean,) = query.mean_vectors(family, [(["man", "queen"], [])], Metric.EUCLIDEAN)
     np.testing.assert_allclose(mean, (family.matrix[0] + family.matrix[3]) / 2)
 
 
