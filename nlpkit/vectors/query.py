@@ -57,7 +57,7 @@ def mean_vectors(
     if metric is Metric.COSINE:
         rows = unit_rows(rows)
     starts = np.cumsum(lengths) - lengths
-    sums = np.add.reduceat(rows * np.array(signs, np.float32)[:, None], starts, axis=0)
+    sums: Floats = np.add.reduceat(rows * np.array(signs, np.float32)[:, None], starts, axis=0)
     return sums / lengths[:, None].astype(np.float32)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 _BLOCK_ROWS = 1 << 14
+_NUMBERS_AT_ONCE = 1 << 25  # of the vectors that were found, which are looked at again
 
 
 class Neighbour(NamedTuple):
@@ -197,11 +198,12 @@ class Vectors:
         queries = np.atleast_2d(np.asarray(queries, np.float32))
         forbidden = [frozenset(rows) for rows in banned] or [frozenset()] * len(queries)
         n_rows = len(self) if restrict is None else min(restrict, len(self))
+        keep = n + max(map(len, forbidden), default=0)
+        at_once = max(1, min(QUERIES_AT_ONCE, _NUMBERS_AT_ONCE // (keep * self.dim + 1)))
         found: list[list[Neighbour]] = []
-        for start in range(0, len(queries), QUERIES_AT_ONCE):
-            batch = queries[start : start + QUERIES_AT_ONCE]
+        for start in range(0, len(queries), at_once):
+            batch = queries[start : start + at_once]
             bans = forbidden[start : start + len(batch)]
-            keep = n + max(map(len, bans))
             rows, _ = best_rows(self._scores(batch, metric), len(batch), n_rows, keep)
             scores = self._exact(batch, rows, metric)
             sign = 1 if metric is Metric.EUCLIDEAN else -1
