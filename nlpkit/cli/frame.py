@@ -8,11 +8,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import typer
@@ -48,6 +49,19 @@ def _drop_stdout() -> None:
         sys.stdout = None
     finally:
         os.close(nowhere)
+
+
+@contextlib.contextmanager
+def full_disk_is_one_line() -> Iterator[None]:
+    """For all that is written to stdout, help pages too."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EBADF):
+            where = error.filename or "standard output"
+            _drop_stdout()
+            fail(f"cannot write {where}: {error.strerror}")
+        raise
 
 
 def hide_environment(command: Any) -> None:
@@ -100,12 +114,6 @@ class Command(TyperCommand):
             fail("interrupted", 130)
         except MemoryError:
             fail("out of memory (try: smaller inputs, batches or models)")
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EBADF):
-                where = error.filename or "standard output"
-                _drop_stdout()
-                fail(f"cannot write {where}: {error.strerror}")
-            raise
 
 
 class Group(TyperGroup):

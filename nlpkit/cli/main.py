@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 import nlpkit
-from nlpkit.cli.frame import hide_environment
+from nlpkit.cli.frame import full_disk_is_one_line, hide_environment
 
 
 class Entry(NamedTuple):
@@ -71,6 +71,14 @@ class LazyGroup(TyperGroup):
         command = typer.main.get_command(module.app)
         command.name = cmd_name
         return command
+
+    def make_context(self, *args: Any, **settings: Any) -> Any:
+        with full_disk_is_one_line():
+            return super().make_context(*args, **settings)
+
+    def invoke(self, ctx: Any) -> Any:
+        with full_disk_is_one_line():
+            return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         hide_environment(self)
