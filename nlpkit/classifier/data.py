@@ -103,8 +103,12 @@ def find_columns(sample: Sequence[str], name: str) -> Columns:
     if len(first) != len(second):
         label = int(len(second) < len(first))
     else:
-        label = int(sum(map(len, second)) < sum(map(len, first)))
+        label = int(sum(map(_words, second)) < sum(map(_words, first)))
     return Columns(label, 1 - label)
+
+
+def _words(text: str) -> int:
+    return len(text.split())
 
 
 def _read_tsv(

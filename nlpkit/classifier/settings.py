@@ -38,5 +38,5 @@ class ClassifierSettings:
             self,
             dim=(8 if bow else 100) if self.dim is None else self.dim,
             epochs=(2 if bow else 8) if self.epochs is None else self.epochs,
-            lr=(0.01 if bow else 1e-3) if self.lr is None else self.lr,
+            lr=(0.03 if bow else 1e-3) if self.lr is None else self.lr,
         )

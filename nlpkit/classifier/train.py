@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nlpkit import modeldir
 from nlpkit.classifier.data import Example
 from nlpkit.classifier.features import BagMaker, find_rows
-from nlpkit.classifier.model import BagModel, SequenceModel, label_loss
+from nlpkit.classifier.model import BagModel, SequenceModel, SparseAdagrad, label_loss
 from nlpkit.classifier.predictor import KIND, Classifier, WordIds
 from nlpkit.classifier.settings import ClassifierSettings
 from nlpkit.errors import NlpkitError
@@ -123,7 +123,7 @@ class ClassifierRun:
         assert lr is not None
         if isinstance(self.model, BagModel):
             return [
-                torch.optim.SparseAdam(list(self.model.embedding.parameters()), lr=lr),
+                SparseAdagrad(self.model.embedding.parameters(), lr),
                 torch.optim.Adam(self.model.output.parameters(), lr=lr),
             ]
         return [torch.optim.AdamW(self.model.parameters(), lr=lr, weight_decay=0.01, fused=True)]

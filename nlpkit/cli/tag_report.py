@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from nlpkit.cli.output import Writer
@@ -141,8 +140,8 @@ def show_check(
 ) -> None:
     """Reports as lines of text or as JSON objects."""
     if json:
-        for record in [*map(asdict, reports), *map(asdict, overlaps)]:
-            out.write_json(record)
+        for report in [*reports, *overlaps]:
+            out.write_json(vars(report))
         return
     for report in reports:
         out.write(f"{report.name}\n")

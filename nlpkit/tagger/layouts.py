@@ -95,7 +95,7 @@ def detect_layout(lines: Sequence[str]) -> Layout | None:
         return Layout("slash")
     if tabbed == len(plain) and _are_pairs(split):
         return Layout("pairs", columns=2)
-    return _detect_columns(content, plain, tabs=tabbed == len(plain))
+    return _detect_columns(content, plain, tabs=tabbed >= 0.9 * len(plain))
 
 
 def _are_pairs(rows: list[list[str]]) -> bool:

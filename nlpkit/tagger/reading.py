@@ -38,9 +38,13 @@ def _again(first: Block, blocks: Iterable[Block]) -> Iterator[Block]:
 def looks_tagged(lines: list[str], layout: Layout) -> bool:
     """Whether input for prediction comes in columns (or in the lines that training took)."""
     found = detect_layout(lines)
-    if found is None:
-        return False
-    return found.format == layout.format or found.format == "conllu"
+    if found is not None and found.format == "conllu":
+        return True
+    if layout.format == "columns":
+        content = [line for line in lines if line.strip() and not line.startswith("#")]
+        tabbed = bool(content) and all("\t" in line for line in content)
+        return tabbed or (found is not None and found.format == "columns")
+    return found is not None and found.format == layout.format
 
 
 def stream_sentences(

@@ -1,0 +1,285 @@
+"""Classifiers: every model learns, numpy equals torch, batches equal one at a time."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nlpkit.classifier.data import Example, read_examples
+from nlpkit.classifier.explain import explain
+from nlpkit.classifier.features import BagMaker, Bags, find_rows
+from nlpkit.classifier.predictor import Classifier
+from nlpkit.classifier.scores import score_labels
+from nlpkit.classifier.settings import ClassifierSettings
+from nlpkit.classifier.train import ClassifierRun
+from nlpkit.errors import NlpkitError
+from nlpkit.samples import sample_folder
+from nlpkit.vectors.store import Vectors
+
+KINDS = ["bow", "cnn", "lstm", "gru", "transformer"]
+FOODS = ["soup", "lamb", "tea", "rice", "cake"]
+REVIEWS = [
+    Example(f"the {food} was {word}", (label,))
+    for food in FOODS
+    for word, label in [("great", "good"), ("lovely", "good"), ("cold", "bad"), ("awful", "bad")]
+]
+TEXTS = [example.text for example in REVIEWS] + ["", "great great cold", "new words only here now"]
+
+
+def trained(model: str, examples: list[Example] = REVIEWS, **settings: object) -> ClassifierRun:
+    torch.set_num_threads(1)
+    values = {"model": model, "hidden": 8, "batch_size": 4, "epochs": 6, "dropout": 0.1}
+    if model != "bow":
+        values |= {"dim": 8, "lr": 0.02}
+    run = ClassifierRun(examples, ClassifierSettings(**{**values, **settings}), seed=1)  # type: ignore[arg-type]
+    for _ in run.trainer.fit():
+        pass
+    run.model.eval()
+    return run
+
+
+@pytest.mark.parametrize("model", KINDS)
+def test_every_model_learns(model: str) -> None:
+    classifier = trained(model, epochs=12, hidden=16).classifier()
+    assert score_labels(REVIEWS, classifier).accuracy == 1.0
+
+
+@pytest.mark.parametrize("model", KINDS)
+@pytest.mark.parametrize("pooling", ["max", "average", "last"])
+def test_numpy_gives_what_torch_gives_alone_and_together(model: str, pooling: str) -> None:
+    run = trained(model, pooling=pooling, layers=2, epochs=1)
+    classifier = run.classifier()
+    rows = [classifier.bags.tokens(text) for text in TEXTS]
+    together = classifier.scores_of(rows)
+    order = list(range(len(rows)))
+    random.Random(0).shuffle(order)
+    assert np.abs(classifier.scores_of([rows[i] for i in order]) - together[order]).max() < 1e-5
+    for place, row in enumerate(rows):
+        if model == "bow":
+            found = find_rows(classifier.bags.bags_of([row]), run.features)
+        else:
+            assert classifier.words is not None
+            found = tuple(np.array([part]) for part in classifier.words.look_up(row))
+        with torch.no_grad():
+            expected = run.model(*map(torch.from_numpy, found)).numpy()[0]
+        assert np.abs(together[place] - expected).max() < 1e-5
+
+
+def test_probabilities_add_up() -> None:
+    classifier = trained("bow").classifier()
+    assert np.allclose(classifier.probabilities(TEXTS).sum(axis=1), 1, atol=1e-6)
+    assert classifier.probabilities([]).shape == (0, 2)
+
+
+def test_bigrams_see_what_words_alone_do_not() -> None:
+    examples = [
+        Example(f"{a} {b}", (label,))
+        for a, b, label in [
+            ("not", "good", "bad"),
+            ("very", "good", "fine"),
+            ("not", "bad", "fine"),
+            ("very", "bad", "bad"),
+        ]
+    ] * 5
+    run = trained("bow", examples, ngrams=2, epochs=30, dropout=0.0)
+    assert score_labels(examples, run.classifier()).accuracy == 1.0
+
+
+def test_several_labels_a_text() -> None:
+    examples = [
+        Example("red round", ("red", "round")),
+        Example("red square", ("red",)),
+        Example("blue round", ("round",)),
+        Example("blue square", ()),
+    ] * 6
+    classifier = trained("bow", examples, multi_label=True, epochs=30, dropout=0.0).classifier()
+    scores = score_labels(examples, classifier)
+    assert scores.accuracy == 1.0
+    assert scores.micro.f1 == 1.0
+    with pytest.raises(NlpkitError, match="2 labels"):
+        ClassifierRun(examples, ClassifierSettings(), seed=1)
+
+
+@pytest.mark.parametrize("fine_tune", [False, True])
+def test_vectors_carry_a_label_to_words_never_seen(fine_tune: bool) -> None:
+    words = ["great", "lovely", "superb", "cold", "awful", "dreadful"]
+    matrix = np.array([[3, 0]] * 3 + [[0, 3]] * 3, np.float32)
+    run = ClassifierRun(
+        REVIEWS,
+        ClassifierSettings(
+            model="cnn", dim=2, hidden=8, epochs=25, lr=0.02, fine_tune=fine_tune, dropout=0.0
+        ),
+        seed=1,
+        vectors=Vectors(words, matrix),
+    )
+    for _ in run.trainer.fit():
+        pass
+    run.model.eval()
+    found = run.classifier().probabilities(["the tea was superb", "the tea was dreadful"])
+    names = run.labels.tokens
+    assert [names[index] for index in found.argmax(axis=1)] == ["good", "bad"]
+
+
+@pytest.mark.parametrize("model", ["bow", "lstm"])
+def test_same_seed_same_weights_and_resume(model: str, tmp_path: Path) -> None:
+    whole = trained(model, epochs=2).model.state_dict()
+    runs = [
+        ClassifierRun(
+            REVIEWS,
+            ClassifierSettings(
+                model=model,  # type: ignore[arg-type]
+                hidden=8,
+                batch_size=4,
+                epochs=2,
+                dropout=0.1,
+                dim=None if model == "bow" else 8,
+                lr=None if model == "bow" else 0.02,
+            ),
+            seed=1,
+        )
+        for _ in range(2)
+    ]
+    for progress in runs[0].trainer.fit():
+        if progress.step == 3:
+            break
+    runs[0].trainer.save(tmp_path / "c", {}, "x")
+    runs[1].trainer.load(tmp_path / "c", {}, "x")
+    for _ in runs[1].trainer.fit():
+        pass
+    resumed = runs[1].model.state_dict()
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+@pytest.mark.parametrize("model", ["bow", "cnn"])
+def test_a_saved_model_predicts_the_same_and_damage_is_named(model: str, tmp_path: Path) -> None:
+    run = trained(model, epochs=1)
+    run.save(str(tmp_path / "m"))
+    loaded = Classifier.load(str(tmp_path / "m"))
+    assert np.array_equal(loaded.probabilities(TEXTS), run.classifier().probabilities(TEXTS))
+    for name in ("labels.tsv", "weights.safetensors"):
+        file = tmp_path / "m" / name
+        whole = file.read_bytes()
+        file.write_bytes(whole[:5])
+        with pytest.raises(NlpkitError, match="m"):
+            Classifier.load(str(tmp_path / "m"))
+        file.write_bytes(whole)
+
+
+def test_the_word_that_decides_has_the_most_influence() -> None:
+    classifier = trained("bow").classifier()
+    text = "The  soup was GREAT"
+    found = explain(classifier, text)
+    assert found.label == "good"
+    words = [text[start:end] for start, end in found.spans]
+    assert words[int(np.argmax(found.influence))] == "GREAT"
+    against = explain(classifier, text, "bad")
+    assert against.influence[3] == pytest.approx(-found.influence[3], abs=1e-3)
+    assert explain(classifier, "").influence == []
+
+
+def test_features_are_once_a_text_and_end_with_it() -> None:
+    maker = BagMaker("whitespace", lower=True, ngrams=3)
+    bags = maker.bags(["a a a", "A", "a a a", ""])
+    parts = [
+        bags.features[s:e].tolist() for s, e in zip(bags.starts, bags.starts[1:], strict=False)
+    ]
+    # words a, edge; pairs ^a, aa, a$; threes ^aa, aaa, aa$
+    assert [len(part) for part in parts] == [8, 5, 8, 2]
+    assert parts[0] == parts[2]
+    alone = maker.bags(["a a a"])
+    assert alone.features.tolist() == parts[0]
+    empty = find_rows(Bags(bags.features, bags.starts), np.zeros(0, np.uint64))
+    assert [len(part) for part in empty] == [0, 5]
+
+
+def test_many_distinct_words_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nlpkit.classifier.features.REMEMBERED", 3)
+    maker = BagMaker("whitespace", lower=False, ngrams=1)
+    texts = [f"w{number} w{number + 1}" for number in range(9)]
+    together = maker.bags(texts)
+    alone = [feature for text in texts for feature in maker.bags([text]).features.tolist()]
+    assert together.features.tolist() == alone
+
+
+def test_calibration_and_unseen_labels() -> None:
+    classifier = trained("bow").classifier()
+    scores = score_labels([*REVIEWS, Example("the soup was great", ("odd",))], classifier)
+    assert scores.labels["odd"].recall == 0.0
+    assert 0 <= scores.calibration_error <= 1
+    assert sum(part.texts for part in scores.bins) == len(REVIEWS) + 1
+    assert scores.macro_f1 == pytest.approx((1.0 + scores.labels["good"].f1) / 3)
+
+
+def test_sample_reviews_are_learned() -> None:
+    path = str(sample_folder() / "reviews.tsv")
+    run = ClassifierRun(read_examples(path), ClassifierSettings(), seed=1)
+    for _ in run.trainer.fit():
+        pass
+    run.trainer.keep_best()
+    assert score_labels(read_examples(path, split="test"), run.classifier()).accuracy > 0.9
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.tsv", "good\tI liked it\nbad\tI did not\nbad\tSo so\n"),
+        ("b.tsv", "I liked it\tgood\r\nI did not\tbad\r\nSo so\tbad\r\n"),
+        ("c.tsv", "id\ttext\tlabel\n1\tI liked it\tgood\n2\tI did not\tbad\n3\tSo so\tbad\n"),
+        ("d.txt", "__label__good I liked it\n__label__bad I did not\n\n__label__bad So so\n"),
+        (
+            "e.jsonl",
+            '{"text": "I liked it", "label": "good"}\n{"label": ["bad"], "text": "I did not"}\n'
+            '{"text": "So so", "labels": ["bad"]}\n',
+        ),
+    ],
+)
+def test_formats_are_found_out(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_bytes(text.encode())
+    expected = [("I liked it", ("good",)), ("I did not", ("bad",)), ("So so", ("bad",))]
+    assert [tuple(example) for example in read_examples(str(tmp_path / name))] == expected
+
+
+def test_a_folder_for_each_label(tmp_path: Path) -> None:
+    for label, text in [("good", "I liked it\nall"), ("bad", "I did not")]:
+        (tmp_path / label).mkdir()
+        (tmp_path / label / "1.txt").write_text(text)
+    expected = [("I did not", ("bad",)), ("I liked it all", ("good",))]
+    assert [tuple(example) for example in read_examples(str(tmp_path))] == expected
+
+
+def test_several_labels_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_text("__label__a __label__b x y\n")
+    assert read_examples(str(file)) == [Example("x y", ("a", "b"))]
+    file.write_text("a, b\tx y\n\tz\n")
+    assert read_examples(str(file), multi_label=True) == [
+        Example("x y", ("a", "b")),
+        Example("z", ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "nothing in it"),
+        ("just some text\nand more\n", "no labels were recognised"),
+        ("a\tb\tc\n", "3 columns and no header"),
+        ("good\tyes\nbad\nbad\tno\n", "line 2: expected 2 columns between tabs, found 1"),
+        ("good\tyes\n\tno\nbad\tmaybe\nbad\tso\n", "line 2: the label is empty"),
+        ("__label__a x\n__label__b z\ny\n", "line 3: no __label__"),
+        ('{"text": "x", "label": "a"}\n{"text": 3}\n', "line 2: no text"),
+        ('{"text": "x"}\n', "line 1: no label"),
+        ('{"text": "x"\n', "line 1: not JSON"),
+    ],
+)
+def test_bad_lines_are_named(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "f").write_text(text)
+    with pytest.raises(NlpkitError, match=message):
+        read_examples(str(tmp_path / "f"))
