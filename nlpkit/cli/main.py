@@ -44,6 +44,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
     "Models": {
         "names": Entry("names", "Name generators: train, sample, score, report."),
+        "gpt": Entry("gpt", "GPT models: train, sample, score, import, export, attention."),
         "vectors": Entry("vectors", "Word vectors: ask, evaluate, convert, plot."),
         "classify": Entry("classify", "Label whole texts: sentiment, topic, language."),
         "tag": Entry("tag", "Tag words with parts of speech, entities or other labels."),

@@ -235,7 +235,7 @@ class GPT(LanguageModel):
         # with a cache only prompts come in several tokens at once, and they hold one text a row
         starts = 0 if cache is not None else self.settings.starts
         begins = text_begins(idx, starts, pads)  # (B, T)
-        x = self._embed(idx, first, begins, cache)
+        x = self.embed(idx, first, begins, cache)
         mask = _mask(begins, first, idx.size(1), x.dtype)
         for block in self.blocks:
             x = block(x, self.rotary, mask, cache)
@@ -245,9 +245,14 @@ class GPT(LanguageModel):
         logits = self.head(self.norm(x))
         return logits, cross_entropy(logits, targets)
 
-    def _embed(
-        self, idx: Tensor, first: int, begins: Tensor | None, cache: KeyValueCache | None
+    def embed(
+        self,
+        idx: Tensor,
+        first: int = 0,
+        begins: Tensor | None = None,
+        cache: KeyValueCache | None = None,
     ) -> Tensor:
+        """The stream that enters the first block (B, T, C)."""
         x: Tensor = self.embedding(idx)  # (B, T, C)
         here = torch.arange(first, first + idx.size(1), device=idx.device)
         if self.position is not None:

@@ -15,8 +15,8 @@ _BAR = 30
 class NearestNames:
     """Finds the name at the smallest edit distance.
 
-    >>> NearestNames(["Anna", "Bert"]).find("Hanna")
-    ('Anna', 1)
+    >>> NearestNames(["Anna", "Bert"]).find("Hana")
+    ('Anna', 2)
     """
 
     def __init__(self, names: Sequence[str]) -> None:

@@ -1,0 +1,87 @@
+"""What a GPT looks at: the weights of its attention, as records and as a picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nlpkit.errors import NlpkitError
+from nlpkit.lm.gpt import GPT, Block
+from nlpkit.lm.gptmodel import GptModel
+
+
+@torch.no_grad()
+def attention_weights(model: GPT, idx: Tensor) -> list[Tensor]:
+    """The weights (B, H, T, T) of every layer, written out: softmax(QK^T / sqrt(D)), causal."""
+    found = []
+    x = model.embed(idx)
+    length = idx.size(1)
+    causal = torch.ones(length, length, dtype=torch.bool, device=idx.device).tril()
+    for block in model.blocks:
+        assert isinstance(block, Block)
+        q, k, _ = block.attention.project(block.norm_1(x), 0, model.rotary)
+        scores = q @ k.transpose(-2, -1) / q.size(-1) ** 0.5  # (B, H, T, T)
+        found.append(scores.masked_fill(~causal, float("-inf")).softmax(dim=-1))
+        x = block(x, model.rotary, None, None)
+    return found
+
+
+def attention_records(
+    gpt: GptModel, text: str, layer: int | None = None, head: int | None = None
+) -> list[dict[str, Any]]:
+    """A record for each layer and head, or for those asked for (from 1)."""
+    assert isinstance(gpt.model, GPT)
+    settings = gpt.model.settings
+    for name, asked, there in (
+        ("layer", layer, settings.layers),
+        ("head", head, settings.heads),
+    ):
+        if asked is not None and asked > there:
+            raise NlpkitError(f"--{name} {asked}: the model has {there}")
+    ids = gpt.codec.encode(text)
+    if not 1 <= len(ids) <= settings.block_size:
+        raise NlpkitError(
+            f"{len(ids)} tokens; the model reads from 1 to {settings.block_size}",
+            hint="a shorter text" if ids else "a text that is not empty",
+        )
+    tokens = [gpt.codec.decode([index]) for index in ids]
+    weights = attention_weights(gpt.model, torch.tensor([ids], device=gpt.device))
+    return [
+        {
+            "layer": number + 1,
+            "head": place + 1,
+            "tokens": tokens,
+            "weights": [
+                [round(value, 5) for value in row[: index + 1]]
+                for index, row in enumerate(weights[number][0, place].tolist())
+            ],
+        }
+        for number in range(settings.layers)
+        for place in range(settings.heads)
+        if layer in (None, number + 1) and head in (None, place + 1)
+    ]
+
+
+def draw_attention(records: list[dict[str, Any]], path: str) -> None:
+    """A grid of heat maps: a row for each layer, a column for each head."""
+    from matplotlib.figure import Figure
+
+    from nlpkit.pictures import save_figure
+
+    layers = sorted({record["layer"] for record in records})
+    heads = sorted({record["head"] for record in records})
+    drawn = Figure(figsize=(3 * len(heads) + 1, 3 * len(layers) + 1), layout="constrained")
+    grid = drawn.subplots(len(layers), len(heads), squeeze=False)
+    for record in records:
+        axes = grid[layers.index(record["layer"])][heads.index(record["head"])]
+        width = len(record["tokens"])
+        axes.imshow(
+            [row + [0.0] * (width - len(row)) for row in record["weights"]], vmin=0, cmap="Blues"
+        )
+        axes.set_title(f"layer {record['layer']}, head {record['head']}", fontsize=8)
+        labels = [token.replace("\n", "\\n").replace("$", "\\$") for token in record["tokens"]]
+        axes.set_xticks(range(width), labels, rotation=90, fontsize=6)
+        axes.set_yticks(range(width), labels, fontsize=6)
+    save_figure(drawn, path)

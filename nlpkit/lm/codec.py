@@ -1,0 +1,121 @@
+"""Text to ids and back for models of a stream: characters, bytes or subwords.
+
+A model folder holds what its codec needs: ``characters.json``, ``tokenizer.json``, or nothing for
+bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from nlpkit.errors import NlpkitError
+from nlpkit.lm.characters import Characters
+from nlpkit.subwords import END_OF_TEXT, Subwords
+
+_CHARACTERS = "characters.json"
+_SUBWORDS = "tokenizer.json"
+_BROKEN = "\ufffd"  # how the beginning of an unfinished UTF-8 character looks
+
+
+class Codec(Protocol):
+    """What every codec can do."""
+
+    def __len__(self) -> int: ...
+
+    def encode(self, text: str) -> list[int]: ...
+
+    def decode(self, ids: Iterable[int]) -> str: ...
+
+
+class Bytes:
+    """The 256 bytes of UTF-8.
+
+    >>> Bytes().encode("é"), Bytes().decode([195, 169])
+    ([195, 169], 'é')
+    """
+
+    def __len__(self) -> int:
+        return 256
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text."""
+        return list(text.encode("utf-8"))
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of ids; what is no UTF-8 becomes U+FFFD."""
+        return bytes(ids).decode("utf-8", "replace")
+
+
+class TextStream:
+    """Turns ids that come one by one into text, never half a character.
+
+    >>> stream = TextStream(Bytes())
+    >>> [stream.add(195), stream.add(169)]
+    ['', 'é']
+    """
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self._ids: list[int] = []  # from a little before what was not shown yet
+        self._shown = ""  # the text of these that was shown
+
+    def add(self, index: int) -> str:
+        """The text that is complete with this id."""
+        self._ids.append(index)
+        text = self._codec.decode(self._ids)
+        if text.endswith(_BROKEN) and len(self._ids) < 8:
+            return ""
+        return self._show(text)
+
+    def finish(self) -> str:
+        """What is left, complete or not."""
+        return self._show(self._codec.decode(self._ids)) if self._ids else ""
+
+    def _show(self, text: str) -> str:
+        new = text[len(self._shown) :]
+        # the last id stays, since some tokenisers write the next one differently behind it
+        self._ids = self._ids[-1:]
+        self._shown = self._codec.decode(self._ids)
+        return new
+
+
+def load_codec(folder: Path, vocab_size: int) -> Codec:
+    """The codec of a model folder."""
+    codec: Codec
+    if (folder / _SUBWORDS).is_file():
+        codec = Subwords.load(str(folder / _SUBWORDS))
+    elif (folder / _CHARACTERS).is_file():
+        try:
+            codec = Characters(json.loads((folder / _CHARACTERS).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            raise NlpkitError(f"{folder / _CHARACTERS} is damaged: {error}") from None
+    else:
+        codec = Bytes()
+    # GPT-2's kind of embedding may be padded to a round number of rows
+    if len(codec) > vocab_size or (vocab_size > len(codec) and not isinstance(codec, Subwords)):
+        raise NlpkitError(
+            f"{folder}: the tokenizer has {len(codec)} ids, the model {vocab_size}",
+            hint="the tokenizer the model was trained with",
+        )
+    return codec
+
+
+def save_codec(codec: Codec, folder: Path) -> None:
+    """Write what ``load_codec`` needs."""
+    if isinstance(codec, Subwords):
+        codec.save(str(folder / _SUBWORDS))
+    elif isinstance(codec, Characters):
+        text = json.dumps(codec.characters, ensure_ascii=False)
+        (folder / _CHARACTERS).write_text(text + "\n", encoding="utf-8")
+
+
+def first_id(codec: Codec) -> int | None:
+    """The id an empty prompt begins with: end-of-text where there is one, else a line end."""
+    if isinstance(codec, Subwords):
+        index = codec.backend.token_to_id(END_OF_TEXT)
+        return None if index is None else int(index)
+    newline = codec.encode("\n") if isinstance(codec, Bytes) or "\n" in codec.ids else [0]  # type: ignore[attr-defined]
+    return newline[0]

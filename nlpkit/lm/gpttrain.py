@@ -1,0 +1,197 @@
+"""Training a GPT on a stream of ids, alone or as one of several processes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpkit.errors import NlpkitError
+from nlpkit.lm.base import LanguageModel
+from nlpkit.lm.distributed import Processes
+from nlpkit.lm.gpt import GPT
+from nlpkit.lm.models import build_model, make_optimizers
+from nlpkit.lm.settings import ModelSettings
+from nlpkit.lm.stream import StreamBatches, windows
+from nlpkit.training import Trainer, TrainingSettings
+
+_FEW = 1024  # a vocabulary up to this size can afford tables of preceding tokens
+_EVAL_WINDOWS = 200
+
+
+@dataclass(frozen=True)
+class Size:
+    """A preset of ``--size``."""
+
+    layers: int
+    heads: int
+    dim: int
+    block_size: int
+    batch_size: int
+
+
+SIZES = {
+    "nano": Size(layers=4, heads=4, dim=128, block_size=64, batch_size=16),
+    "micro": Size(layers=4, heads=4, dim=256, block_size=128, batch_size=16),
+    "mini": Size(layers=6, heads=6, dim=384, block_size=256, batch_size=16),
+    "small": Size(layers=8, heads=8, dim=512, block_size=512, batch_size=16),
+    "gpt2": Size(layers=12, heads=12, dim=768, block_size=1024, batch_size=8),
+}
+
+
+@dataclass(frozen=True)
+class GptSettings:
+    """How a GPT is trained; what is None comes from the size."""
+
+    size: str = "nano"
+    layers: int | None = None
+    heads: int | None = None
+    dim: int | None = None
+    block_size: int | None = None
+    batch_size: int | None = None  # windows to a step and process
+    dropout: float = 0.0
+    optimizer: Literal["muon", "adamw"] = "muon"
+    lr: float = 0.004
+    muon_lr: float = 0.02
+    weight_decay: float = 0.1
+    warmup: float = 0.05
+    schedule: Literal["linear", "cosine", "constant"] = "linear"
+    grad_clip: float = 1.0
+    grad_accum: int = 1
+    max_iters: int | None = 2000
+    max_time: float | None = None
+    eval_interval: int | None = None
+    val_fraction: float = 0.1
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    compile: bool = False
+    freeze: int = 0  # lowest layers (and embeddings) that stay as they are
+    seed: int = 1
+
+    def resolve(self) -> GptSettings:
+        """Fill in the size."""
+        if self.size not in SIZES:
+            raise NlpkitError(f"no size {self.size!r}", hint=", ".join(SIZES))
+        size = {
+            name: value
+            for name, value in vars(SIZES[self.size]).items()
+            if getattr(self, name) is None
+        }
+        return replace(self, **size)
+
+    def architecture(self, vocab_size: int) -> ModelSettings:
+        """The model of a resolved size, for a vocabulary."""
+        sizes = {name: getattr(self, name) for name in ("layers", "heads", "dim", "block_size")}
+        return ModelSettings(
+            vocab_size=vocab_size,
+            dropout=self.dropout,
+            previous=3 if vocab_size <= _FEW else 0,
+            tied=vocab_size > _FEW,
+            **sizes,
+        )
+
+    def training(self) -> TrainingSettings:
+        """What the loop needs to know."""
+        return TrainingSettings(
+            max_steps=None if self.max_time else self.max_iters,
+            max_time=self.max_time,
+            warmup=self.warmup,
+            schedule=self.schedule,
+            grad_clip=self.grad_clip,
+            grad_accum=self.grad_accum,
+            eval_interval=self.eval_interval,
+            dtype=self.dtype,
+            seed=self.seed,
+        )
+
+
+def freeze_layers(model: LanguageModel, count: int) -> None:
+    """Keep embeddings and the lowest ``count`` blocks as they are."""
+    assert isinstance(model, GPT)
+    if count > len(model.blocks):
+        raise NlpkitError(f"--freeze {count}: the model has {len(model.blocks)} layers")
+    if count:
+        for part in (model.embedding, model.previous, model.position, *model.blocks[:count]):
+            if part is not None:
+                part.requires_grad_(False)
+
+
+def prepare_training(
+    model: LanguageModel,
+    train: np.ndarray,
+    validation: np.ndarray,
+    settings: GptSettings,
+    processes: Processes | None = None,
+) -> Trainer:
+    """A trainer for a model that is on its device.
+
+    >>> ids = np.random.default_rng(1).integers(0, 9, 500)
+    >>> settings = GptSettings(layers=1, dim=16, block_size=8, max_iters=3).resolve()
+    >>> model = build_model(settings.architecture(9))
+    >>> [progress.step for progress in prepare_training(model, ids, ids, settings).fit()]
+    [1, 2, 3]
+    """
+    processes = processes or Processes()
+    block = model.settings.block_size
+    device = next(model.parameters()).device
+    assert settings.batch_size is not None
+    batches = StreamBatches(
+        train, batch_size=settings.batch_size, block_size=block, seed=settings.seed
+    )
+    freeze_layers(model, settings.freeze)
+    optimizers = make_optimizers(
+        model,
+        optimizer=settings.optimizer,
+        lr=settings.lr,
+        muon_lr=settings.muon_lr,
+        weight_decay=settings.weight_decay,
+    )
+    trained: Any = torch.compile(model) if settings.compile else model
+    trained = processes.wrap(trained)
+
+    def batch_loss(number: int) -> tuple[Tensor, int]:
+        # the processes take turns, so that together they see what one would with more batches
+        idx, targets = batches[number * processes.count + processes.rank]
+        _, loss = trained(idx.to(device), targets.to(device))
+        return loss, idx.numel() * processes.count
+
+    return Trainer(
+        _Synchronized(model, trained) if processes.count > 1 else model,
+        optimizers,
+        batch_loss,
+        settings.training(),
+        evaluate=lambda: stream_loss(model, validation, at_most=_EVAL_WINDOWS),
+        clock=lambda: processes.agree(time.monotonic(), device),
+    )
+
+
+class _Synchronized(nn.Module):
+    """The plain model, whose gradients another module averages over the processes."""
+
+    def __init__(self, model: nn.Module, wrapper: Any) -> None:
+        super().__init__()
+        self.model = model
+        self.no_sync = wrapper.no_sync
+
+
+@torch.no_grad()
+def stream_loss(
+    model: LanguageModel, ids: np.ndarray, *, batch_size: int = 32, at_most: int | None = None
+) -> float:
+    """Mean negative log-likelihood in nats, in windows of the block size that do not overlap."""
+    device = next(model.parameters()).device
+    total = count = 0.0
+    for idx, targets in windows(ids, model.settings.block_size, batch_size, at_most):
+        _, loss = model(idx.to(device), targets.to(device))
+        assert loss is not None
+        total += loss.item() * targets.numel()
+        count += targets.numel()
+    return total / count
+
+
+def new_model(settings: GptSettings, vocab_size: int) -> LanguageModel:
+    """A GPT with random weights."""
+    return build_model(settings.architecture(vocab_size), settings.seed)
