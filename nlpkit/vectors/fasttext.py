@@ -200,8 +200,10 @@ def bucket_rows(
     word_of = np.repeat(np.arange(len(words)), [len(each) for each in marked])[starts]
     starts = np.append(starts, len(text))
     signed = text.view(np.int8).astype(np.int32).view(np.uint32)
-    all_rows, all_words = [], []
-    for length in range(subwords.shortest, subwords.longest + 1):
+    most = int(np.bincount(word_of).max(initial=0))  # characters of a word
+    all_rows = [np.empty(0, np.uint32)]
+    all_words = [np.empty(0, np.int64)]
+    for length in range(subwords.shortest, min(subwords.longest, most) + 1):
         first = np.arange(len(word_of) - length + 1)
         first = first[word_of[first] == word_of[first + length - 1]]
         if length == 1:  # neither the first nor the last character of a word

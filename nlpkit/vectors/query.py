@@ -58,7 +58,7 @@ def mean_vectors(
         rows = unit_rows(rows)
     starts = np.cumsum(lengths) - lengths
     sums: Floats = np.add.reduceat(rows * np.array(signs, np.float32)[:, None], starts, axis=0)
-    return sums / lengths[:, None].astype(np.float32)
+    return sums / lengths.astype(np.float32)[:, None]
 
 
 def nearest(

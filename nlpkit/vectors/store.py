@@ -262,5 +262,7 @@ def unit_rows(matrix: Floats) -> Floats:
     >>> unit_rows(np.array([[3, 4], [0, 0]], np.float32)).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
-    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    # in float64, where the square of no float32 overflows
+    squares = np.einsum("rd,rd->r", matrix, matrix, dtype=np.float64)
+    norms = np.sqrt(squares).astype(np.float32)[:, None]
     return np.divide(matrix, norms, out=np.zeros_like(matrix), where=norms > 0)

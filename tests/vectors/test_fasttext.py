@@ -84,7 +84,7 @@ def test_ngrams_are_over_characters_and_skip_lone_brackets() -> None:
 
 @given(
     st.lists(st.text("ab<é日🙂", max_size=6), min_size=1, max_size=8),
-    st.integers(1, 3),
+    st.integers(1, 9),
     st.integers(0, 3),
 )
 def test_the_ngrams_of_many_words_are_those_of_each(
@@ -94,6 +94,11 @@ def test_the_ngrams_of_many_words_are_those_of_each(
     rows, edges = bucket_rows(words, subwords)
     for index, word in enumerate(words):
         assert sorted(rows[edges[index] : edges[index + 1]]) == sorted(subwords.rows(word))
+
+
+def test_an_absurd_longest_ngram_costs_nothing(tmp_path: Path) -> None:
+    vectors = load_bytes(tmp_path, model(longest=2**30))
+    assert len(vectors.subwords.rows("abc")) == 10
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Files in and out: round trips, what other tools write, and files that are not what they say."""
 
+import contextlib
 import gzip
+import random
 import struct
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from nlpkit.vectors import textformat
 from nlpkit.vectors.formats import format_of_name, load, save
 from nlpkit.vectors.settings import Format
 from nlpkit.vectors.store import Vectors
+
+from .test_fasttext import model as fasttext_model
 
 ODD_WORDS = [
     "</s>",
@@ -254,6 +258,26 @@ def test_a_cut_matrix_is_refused(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-10])
     with pytest.raises(NlpkitError, match="damaged"):
         load(str(tmp_path / "m"))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("good", [C_TEXT, GLOVE, C_BINARY, GENSIM_BINARY, fasttext_model()])
+def test_a_damaged_file_is_read_or_refused_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: bytes, compiled: bool
+) -> None:
+    if compiled:
+        monkeypatch.setattr(textformat, "KERNEL_FROM_BYTES", 0)
+    generator = random.Random(len(good))
+    for _ in range(60):
+        data = bytearray(good)
+        for _ in range(generator.randint(1, 4)):
+            place = generator.randrange(len(data))
+            change = bytes(generator.choices(b"\0\n\r -.09en\x80\xff", k=generator.randint(0, 3)))
+            data[place : place + generator.randint(0, 3)] = change
+        with contextlib.suppress(NlpkitError):
+            vectors = load(write(tmp_path, bytes(data[: generator.randint(1, 2 * len(data))])))
+            vectors.nearest(vectors.matrix[:1], 1)
 
 
 # --- the compiled reader ------------------------------------------------------------------------
