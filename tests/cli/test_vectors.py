@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command_runner import Runner
 from typer.testing import CliRunner, Result
 
 from nlpkit.cli.main import app
@@ -247,3 +250,38 @@ def test_what_is_no_vectors_is_refused_in_one_line(model: str) -> None:
         result = run("nearest", "king", "-m", path, code=1)
         assert message in result.stderr
         assert result.stderr.count("\n") == 1
+
+
+# --- in a process of its own --------------------------------------------------------------------
+
+
+def test_describing_the_commands_imports_nothing_heavy() -> None:
+    heavy = ["numpy", "scipy", "sklearn", "torch", "numba", "matplotlib"]
+    code = f"import sys, nlpkit.cli.vectors; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_nearest_of_a_folder_needs_numpy_alone(model: str) -> None:
+    heavy = ["scipy", "sklearn", "torch", "numba", "matplotlib", "rich"]
+    code = (
+        "import sys; from nlpkit.vectors import formats, query;"
+        "query.nearest(formats.load('v.model'), [(['king'], [])]);"
+        f"print([m for m in {heavy} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_bad_bytes_and_a_full_disk_are_one_line(model: str, run: Runner) -> None:
+    message = run.fails("vectors", "nearest", "-m", model, input=b"king\n\xff\xfe\n")
+    assert "standard input: line 2, byte 1" in message
+    message = run.shell_fails(f"nlpkit vectors nearest king -m {model} > /dev/full")
+    assert "No space left" in message
+
+
+def test_a_reader_that_leaves_early_is_no_error(model: str, run: Runner) -> None:
+    line = f"yes king | head -20000 | nlpkit vectors nearest -m {model} | head -1"
+    result = run.shell(line)
+    assert result.out.startswith("king\t")
+    assert result.err == ""
