@@ -80,9 +80,13 @@ def from_counts(
     from nlpkit.word2vec.store import StoreBuilder
 
     builder = StoreBuilder()
-    for lines in read_tokens(blocks, tokens, errors):
-        for line in lines:
-            builder.add_sentence(line)
+    if tokens.is_plain_split:
+        for block in blocks:
+            builder.add_block(block.text(errors).encode())
+    else:
+        for lines in read_tokens(blocks, tokens, errors):
+            for line in lines:
+                builder.add_sentence(line)
     corpus = builder.finish(Word2VecConfig(min_count=min_count, max_vocab=max_vocab))
     matrix = vectors_from_counts(corpus.ids, len(corpus.words), settings)
     vectors = Vectors(ListedWords(corpus.words, corpus.counts), matrix)
