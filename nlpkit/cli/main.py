@@ -45,6 +45,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Models": {
         "names": Entry("names", "Name generators: train, sample, score, report."),
         "gpt": Entry("gpt", "GPT models: train, sample, score, import, export, attention."),
+        "word2vec": Entry(
+            "word2vec", "Word vectors by word2vec: train, and show training examples."
+        ),
         "vectors": Entry("vectors", "Word vectors: ask, evaluate, convert, plot."),
         "classify": Entry("classify", "Label whole texts: sentiment, topic, language."),
         "tag": Entry("tag", "Tag words with parts of speech, entities or other labels."),
