@@ -18,6 +18,9 @@ from nlpkit.tokenizers import Tokenizer, get_tokenizer
 Ids = NDArray[np.int64]
 EDGE = "\x02"  # stands before the first word and behind the last: "^ not" is a bigram too
 REMEMBERED = 200_000  # words before the table is emptied: memory stays bounded
+HASH_BITS = 48  # of a feature; the 16 above hold the number of the text while sorting
+TEXTS_AT_ONCE = 4096
+_SPARE_BITS = np.uint64(64 - HASH_BITS)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -62,6 +65,10 @@ class BagMaker:
 
     def bags_of(self, rows: Sequence[Sequence[str]]) -> Bags:
         """The features of tokenised texts."""
+        starts = range(0, max(1, len(rows)), TEXTS_AT_ONCE)
+        return join_bags([self._some_bags(rows[at : at + TEXTS_AT_ONCE]) for at in starts])
+
+    def _some_bags(self, rows: Sequence[Sequence[str]]) -> Bags:
         look_up = self._hashes.__getitem__
         edge = look_up(EDGE)
         hashes: list[int] = []
@@ -72,40 +79,67 @@ class BagMaker:
             hashes.append(edge)
             lengths.append(len(row) + 2)
         words = np.array(hashes, np.uint64)
-        texts = np.repeat(np.arange(len(rows)), lengths)
-        grams, owners = [words], [texts]
+        texts = np.repeat(np.arange(len(rows), dtype=np.uint64), lengths)
+        keys = []
         current = words
-        for size in range(2, self.ngrams + 1):
-            if len(words) < size:
-                break
-            current = current[:-1] * _MULTIPLIER + words[size - 1 :]
-            inside = texts[: len(current)] == texts[size - 1 :]
-            grams.append(current[inside])
-            owners.append(texts[: len(current)][inside])
-        return _each_once(np.concatenate(grams), np.concatenate(owners), len(rows))
+        for size in range(1, self.ngrams + 1):
+            if size > 1:
+                current = current[:-1] * _MULTIPLIER + words[size - 1 :]
+            owners = texts[: len(current)]
+            # the high bits of the product are the well-mixed ones
+            key = (owners << np.uint64(HASH_BITS)) | (current * _MULTIPLIER >> _SPARE_BITS)
+            inside = owners == texts[size - 1 :]  # or the n-gram would run into the next text
+            keys.append(key[inside])
+        return _each_once(np.concatenate(keys), len(rows))
 
 
-def _each_once(features: NDArray[np.uint64], owners: Ids, count: int) -> Bags:
-    """Sort by text, then feature, and drop repeats within a text."""
-    order = np.lexsort((features, owners))
-    features, owners = features[order], owners[order]
-    new = np.ones(len(features), bool)
-    new[1:] = (features[1:] != features[:-1]) | (owners[1:] != owners[:-1])
-    features, owners = features[new], owners[new]
-    starts = np.searchsorted(owners, np.arange(count + 1))
-    return Bags(features, starts)
+def _each_once(keys: NDArray[np.uint64], count: int) -> Bags:
+    """Sort by text and feature together and drop repeats."""
+    keys = np.sort(keys)
+    new = np.ones(len(keys), bool)
+    new[1:] = keys[1:] != keys[:-1]
+    keys = keys[new]
+    edges = np.arange(count + 1, dtype=np.uint64) << np.uint64(HASH_BITS)
+    return Bags(keys & np.uint64((1 << HASH_BITS) - 1), np.searchsorted(keys, edges))
 
 
-def find_rows(bags: Bags, known: NDArray[np.uint64]) -> tuple[Ids, Ids]:
-    """Rows of the known features (sorted hashes) and where each text's begin; others are dropped.
+def join_bags(parts: Sequence[Bags]) -> Bags:
+    """Bags of texts that follow each other as one."""
+    starts = [np.zeros(1, np.int64)]
+    for part in parts:
+        starts.append(part.starts[1:] + starts[-1][-1])
+    return Bags(np.concatenate([part.features for part in parts]), np.concatenate(starts))
 
+
+class FeatureIndex:
+    """Finds the row of a feature among the known ones, for many at once.
+
+    Hashes are spread evenly, so their highest bits say nearly where one stands in the sorted list.
+
+    >>> index = FeatureIndex(np.array([3, 9], np.uint64))
     >>> bags = Bags(np.array([5, 9], np.uint64), np.array([0, 2]))
-    >>> [part.tolist() for part in find_rows(bags, np.array([3, 9], np.uint64))]
+    >>> [part.tolist() for part in index.rows(bags)]
     [[1], [0, 1]]
     """
-    if not len(known):
-        return np.zeros(0, np.int64), np.zeros_like(bags.starts)
-    rows = np.minimum(np.searchsorted(known, bags.features), len(known) - 1)
-    found = known[rows] == bags.features
-    kept = np.concatenate([[0], np.cumsum(found)])
-    return rows[found], kept[bags.starts]
+
+    def __init__(self, known: NDArray[np.uint64]) -> None:
+        self.known = known  # sorted
+        bits = min(HASH_BITS, max(1, len(known)).bit_length() + 1)
+        self._shift = np.uint64(HASH_BITS - bits)
+        edges = np.arange((1 << bits) + 1, dtype=np.uint64) << self._shift
+        self._first = np.searchsorted(known, edges)
+
+    def rows(self, bags: Bags) -> tuple[Ids, Ids]:
+        """Rows of the known features and where each text's begin; unknown ones are dropped."""
+        slots = (bags.features >> self._shift).astype(np.int64)
+        rows, ends = self._first[slots], self._first[slots + 1]
+        found = np.zeros(len(rows), bool)
+        active = np.flatnonzero(rows < ends)
+        while len(active):
+            hit = self.known[rows[active]] == bags.features[active]
+            found[active[hit]] = True
+            active = active[~hit]
+            rows[active] += 1
+            active = active[rows[active] < ends[active]]
+        kept = np.concatenate([[0], np.cumsum(found)])
+        return rows[found], kept[bags.starts]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nlpkit import modeldir
-from nlpkit.classifier.features import BagMaker, find_rows
+from nlpkit.classifier.features import BagMaker, FeatureIndex
 from nlpkit.classifier.settings import ClassifierSettings
 from nlpkit.errors import NlpkitError
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, read_arrays, under
@@ -59,9 +59,9 @@ class Classifier:
             raise ValueError(f"{len(labels)} labels are listed and {len(self.bias)} have weights")
         if words is None:
             # the two linear steps of a bag are one
-            self._features = weights["features"].view(np.uint64)
+            self._index = FeatureIndex(weights["features"].view(np.uint64))
             self._scores = weights["embedding.weight"] @ weights["output.weight"].T  # (F, K)
-            if len(self._features) != len(self._scores):
+            if len(self._index.known) != len(self._scores):
                 raise ValueError("features and embeddings differ in number")
         else:
             if len(words.words) != len(weights["embedding.weight"]):
@@ -92,7 +92,7 @@ class Classifier:
         found = []
         for start in range(0, len(rows), BAG_TEXTS):
             bags = self.bags.bags_of(rows[start : start + BAG_TEXTS])
-            features, starts = find_rows(bags, self._features)
+            features, starts = self._index.rows(bags)
             # the running total at the end of a text less that at its start is the text's sum
             running = np.zeros((len(features) + 1, len(self.labels)))
             np.cumsum(self._scores[features], axis=0, dtype=np.float64, out=running[1:])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nlpkit import modeldir
 from nlpkit.classifier.data import Example
-from nlpkit.classifier.features import BagMaker, find_rows
+from nlpkit.classifier.features import BagMaker, FeatureIndex
 from nlpkit.classifier.model import BagModel, SequenceModel, SparseAdagrad, label_loss
 from nlpkit.classifier.predictor import KIND, Classifier, WordIds
 from nlpkit.classifier.settings import ClassifierSettings
@@ -90,7 +90,7 @@ class ClassifierRun:
     def _prepare_bags(self) -> None:
         bags = self._maker.bags([example.text for example in self.examples])
         self.features = np.unique(bags.features)
-        self._rows, self._starts = find_rows(bags, self.features)
+        self._rows, self._starts = FeatureIndex(self.features).rows(bags)
         ratios = naive_bayes(self._rows, self._starts, self.targets, len(self.features))
         self.model: torch.nn.Module = BagModel(ratios, self.settings)
         self._per_epoch = -(-len(self.examples) // self.settings.batch_size)

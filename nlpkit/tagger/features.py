@@ -19,6 +19,7 @@ from nlpkit.vocab import UNK, Vocab
 
 Ids = NDArray[np.int64]
 AFFIX_BUCKETS = 20_000
+SHAPE_BUCKETS = 1_000  # when shapes are all there is
 LONGEST_WORD = 24  # characters that are looked at: the first and last half of a longer word
 AFFIX_LENGTHS = (1, 2, 3, 4)
 WORD_EDGE = "\x02"  # stands before and after the characters of a word
@@ -72,13 +73,14 @@ def word_shape(word: str) -> str:
 
 
 def affix_hashes(word: str, *, affixes: bool) -> list[int]:
-    """The shape and, if wanted, prefixes and suffixes as numbers below ``AFFIX_BUCKETS``."""
+    """The shape and, if wanted, prefixes and suffixes as bucket numbers."""
     keys = [f"={word_shape(word)}"]
+    buckets = AFFIX_BUCKETS if affixes else SHAPE_BUCKETS
     if affixes:
         lowered = word.lower()
         keys += [f"p{lowered[:length]}" for length in AFFIX_LENGTHS]
         keys += [f"s{lowered[-length:]}" for length in AFFIX_LENGTHS]
-    return [zlib.crc32(key.encode("utf-8", "replace")) % AFFIX_BUCKETS for key in keys]
+    return [zlib.crc32(key.encode("utf-8", "replace")) % buckets for key in keys]
 
 
 def word_characters(word: str) -> str:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from nlpkit.nn.crf import CRF
 from nlpkit.nn.encoders import make_encoder
-from nlpkit.tagger.features import AFFIX_BUCKETS, WordFeatures, dropout_rate
+from nlpkit.tagger.features import AFFIX_BUCKETS, SHAPE_BUCKETS, WordFeatures, dropout_rate
 from nlpkit.tagger.settings import TaggerSettings
 from nlpkit.vocab import UNK, Vocab
 
@@ -86,6 +86,7 @@ class WordEncoder(nn.Module):
         super().__init__()
         self.settings = settings
         self.unknown = words.ids[UNK]
+        assert settings.word_dropout is not None
         rates = [dropout_rate(count, settings.word_dropout) for count in words.counts]
         self.register_buffer("hide_rates", torch.tensor(rates), persistent=False)
         self.word = nn.Embedding(len(words), settings.word_dim)
@@ -104,7 +105,8 @@ class WordEncoder(nn.Module):
             kind = CharCNN if settings.chars == "cnn" else CharLSTM
             self.chars = kind(n_chars, CHAR_DIM, CHAR_FILTERS)
             width += CHAR_FILTERS
-        self.affixes = nn.EmbeddingBag(AFFIX_BUCKETS, AFFIX_DIM, mode="sum")
+        buckets = AFFIX_BUCKETS if settings.affixes == "yes" else SHAPE_BUCKETS
+        self.affixes = nn.EmbeddingBag(buckets, AFFIX_DIM, mode="sum")
         nn.init.normal_(self.affixes.weight, std=0.1)
         width += AFFIX_DIM
         self.mix = nn.Linear(width, MIX)

@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Switch = Literal["auto", "yes", "no"]
+FEW_TOKENS = 100_000
+EPOCH_TOKENS = 600_000  # to see in all, if 12 to 30 times the data is that much
 
 
 @dataclass(frozen=True)
 class TaggerSettings:
     """What a tagger is and how it is trained; ``auto`` and None are decided by the tags.
 
-    >>> TaggerSettings().resolved(entities=True).crf
+    >>> TaggerSettings().resolved(entities=True, tokens=1000).crf
     'yes'
     """
 
@@ -27,19 +29,32 @@ class TaggerSettings:
     fine_tune: bool = False
     word_dim: int = 64
     dropout: float | None = None
-    word_dropout: float = 0.25  # strength: a word seen n times is hidden in s / (s + n) of cases
-    epochs: int = 12
-    batch_tokens: int = 512
-    lr: float = 2e-3
+    word_dropout: float | None = None  # a word seen n times is hidden in s / (s + n) of cases
+    epochs: int | None = None
+    batch_tokens: int | None = None
+    lr: float | None = None
 
-    def resolved(self, *, entities: bool) -> TaggerSettings:
-        """With everything decided: entities want a CRF, stronger dropout and no affixes."""
+    def resolved(self, *, entities: bool, tokens: int) -> TaggerSettings:
+        """With everything decided by the kind of tags and the number of tokens to learn from.
+
+        Entities want a CRF, stronger dropout and no affixes; little data wants small batches and
+        to be gone over more often.
+        """
         by_word = self.unit == "word"
         affixes: Switch = "yes" if by_word and not entities else "no"
+        few = tokens < FEW_TOKENS
+        batch = min(512, max(128, tokens // 400))
+        epochs = min(30, max(12, EPOCH_TOKENS // max(1, tokens)))
         return replace(
             self,
             crf=("yes" if entities else "no") if self.crf == "auto" else self.crf,
             affixes=affixes if self.affixes == "auto" else self.affixes,
             chars=self.chars if by_word else "none",
             dropout=(0.5 if entities else 0.33) if self.dropout is None else self.dropout,
+            word_dropout=(
+                (0.5 if entities else 0.25) if self.word_dropout is None else self.word_dropout
+            ),
+            epochs=epochs if self.epochs is None else self.epochs,
+            batch_tokens=batch if self.batch_tokens is None else self.batch_tokens,
+            lr=(4e-3 if few and entities else 2e-3) if self.lr is None else self.lr,
         )

@@ -79,7 +79,11 @@ class TaggerRun:
         device: torch.device | None = None,
     ) -> None:
         self.data, self.seed, self.dev = data, seed, [s for s in dev if s.tokens]
-        self.settings = settings.resolved(entities=data.scheme is not None)
+        self.settings = settings.resolved(
+            entities=data.scheme is not None,
+            tokens=sum(len(sentence.tokens) for sentence in data.sentences),
+        )
+        assert self.settings.batch_tokens and self.settings.epochs and self.settings.lr
         self.device = device or torch.device("cpu")
         tag_rows = [self._inner(sentence.tags) for sentence in data.sentences]
         counts = Counter(tag for row in tag_rows for tag in row)

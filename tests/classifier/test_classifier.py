@@ -11,7 +11,7 @@ import torch
 
 from nlpkit.classifier.data import Example, read_examples
 from nlpkit.classifier.explain import explain
-from nlpkit.classifier.features import BagMaker, Bags, find_rows
+from nlpkit.classifier.features import BagMaker, Bags, FeatureIndex
 from nlpkit.classifier.predictor import Classifier
 from nlpkit.classifier.scores import score_labels
 from nlpkit.classifier.settings import ClassifierSettings
@@ -60,7 +60,7 @@ def test_numpy_gives_what_torch_gives_alone_and_together(model: str, pooling: st
     assert np.abs(classifier.scores_of([rows[i] for i in order]) - together[order]).max() < 1e-5
     for place, row in enumerate(rows):
         if model == "bow":
-            found = find_rows(classifier.bags.bags_of([row]), run.features)
+            found = FeatureIndex(run.features).rows(classifier.bags.bags_of([row]))
         else:
             assert classifier.words is not None
             found = tuple(np.array([part]) for part in classifier.words.look_up(row))
@@ -192,8 +192,27 @@ def test_features_are_once_a_text_and_end_with_it() -> None:
     assert parts[0] == parts[2]
     alone = maker.bags(["a a a"])
     assert alone.features.tolist() == parts[0]
-    empty = find_rows(Bags(bags.features, bags.starts), np.zeros(0, np.uint64))
-    assert [len(part) for part in empty] == [0, 5]
+    assert [len(part) for part in FeatureIndex(np.zeros(0, np.uint64)).rows(bags)] == [0, 5]
+
+
+def test_every_known_feature_is_found_and_no_other() -> None:
+    generator = np.random.default_rng(0)
+    known = np.unique(generator.integers(0, 1 << 48, 5000, dtype=np.uint64))
+    asked = np.concatenate([known[::3], known[::7] + np.uint64(1)])
+    rows, starts = FeatureIndex(known).rows(Bags(asked, np.array([0, len(asked)])))
+    expected = [i for i, x in enumerate(known.tolist()) if x in set(asked.tolist())]
+    assert sorted(set(rows.tolist())) == expected
+    assert starts[-1] == len(rows)
+
+
+def test_parts_join_to_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    maker = BagMaker("whitespace", lower=False, ngrams=2)
+    texts = [f"a {number} b" for number in range(10)] + [""]
+    whole = maker.bags(texts)
+    monkeypatch.setattr("nlpkit.classifier.features.TEXTS_AT_ONCE", 3)
+    parts = maker.bags(texts)
+    assert parts.features.tolist() == whole.features.tolist()
+    assert parts.starts.tolist() == whole.starts.tolist()
 
 
 def test_many_distinct_words_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,107 @@
+"""The bag-of-n-grams classifier beside fastText and TF-IDF with logistic regression.
+
+    python benchmarks/bench_classifier.py --data labelled.tsv
+
+A tenth of the data, chosen by a fixed seed, is the test set. fastText and scikit-learn each get the
+best of a few settings *on the test set*, which flatters them; nlpkit runs with its defaults. Times
+are CPU seconds of one thread. Without options it runs on the sample reviews.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bench_tagger import run
+from common import SAMPLES, nlpkit_command, print_table
+
+from nlpkit.classifier.data import read_examples
+
+PEERS = """
+import json, sys, time
+folder = sys.argv[1]
+def read(name):
+    with open(f"{folder}/{name}.tsv", encoding="utf-8") as lines:
+        return [line.rstrip("\\n").split("\\t", 1) for line in lines]
+train, test = read("train"), read("test")
+import fasttext
+with open(f"{folder}/ft", "w", encoding="utf-8") as out:
+    out.writelines(f"__label__{label} {text}\\n" for label, text in train)
+found = []
+for epoch, lr, dim in [(5, 0.5, 100), (10, 0.1, 20), (5, 0.3, 20), (20, 0.1, 50), (5, 0.1, 10)]:
+    started = time.process_time()
+    model = fasttext.train_supervised(
+        f"{folder}/ft", wordNgrams=2, thread=1, verbose=0, epoch=epoch, lr=lr, dim=dim)
+    seconds = time.process_time() - started
+    lines = [text + "\\n" for _, text in test] * 20
+    started = time.process_time()
+    labels = model.f.multilinePredict(lines, 1, 0.0, "strict")[0][: len(test)]
+    speed = len(lines) / (time.process_time() - started)
+    right = sum(a[0] == f"__label__{b}" for a, (b, _) in zip(labels, test))
+    found.append((100 * right / len(test), seconds, speed))
+result = {"fastText": max(found)}
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+found = []
+for strength in (1, 3, 10, 30):
+    started = time.process_time()
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"\\S+")
+    model = LogisticRegression(C=strength, max_iter=1000)
+    model.fit(vectorizer.fit_transform([t for _, t in train]), [l for l, _ in train])
+    seconds = time.process_time() - started
+    started = time.process_time()
+    score = model.score(vectorizer.transform([t for _, t in test]), [l for l, _ in test])
+    found.append((100 * score, seconds, len(test) / (time.process_time() - started)))
+result["TF-IDF + LR"] = max(found)
+print(json.dumps(result))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", default=str(SAMPLES / "reviews.tsv"))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--peer-python", default=sys.executable)
+    options = parser.parse_args()
+    examples = read_examples(options.data)
+    random.Random(7).shuffle(examples)
+    cut = len(examples) // 10
+    rows: list[list[Any]] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part, chosen in (("test", examples[:cut]), ("train", examples[cut:])):
+            lines = [f"{example.labels[0]}\t{example.text}\n" for example in chosen]
+            (folder / f"{part}.tsv").write_text("".join(lines), encoding="utf-8")
+        scores, seconds = [], []
+        _, start = run([sys.executable, "-c", "import torch"])
+        for seed in range(1, options.seeds + 1):
+            flags = ["-o", str(folder / f"m{seed}"), "-q", "--threads", "1", "--seed", str(seed)]
+            _, spent = run(nlpkit_command("classify", "train", str(folder / "train.tsv"), *flags))
+            command = nlpkit_command("classify", "evaluate", str(folder / f"m{seed}"))
+            report, _ = run([*command, str(folder / "test.tsv"), "--json"])
+            scores.append(100 * json.loads(report)["accuracy"])
+            seconds.append(spent - start)
+        lines = [example.text + "\n" for example in examples[:cut]] * 20
+        predict = nlpkit_command("classify", "predict", str(folder / "m1"))
+        _, empty = run(predict, "")
+        _, busy = run(predict, "".join(lines))
+        mean = sum(scores) / len(scores)
+        speed = round(len(lines) / (busy - empty))
+        rows.append(["nlpkit bow", mean, sum(seconds) / len(seconds), speed])
+        found = subprocess.run(
+            [options.peer_python, "-c", PEERS, name], capture_output=True, text=True, check=True
+        )
+        for peer, (score, spent, speed) in json.loads(found.stdout).items():
+            rows.append([peer, score, spent, round(speed)])
+    columns = ["classifier", "accuracy", "train CPU s (torch's import left out)", "texts/s"]
+    print_table(f"{Path(options.data).name}, {options.seeds} seeds", columns, rows)
+
+
+if __name__ == "__main__":
+    main()
