@@ -30,6 +30,7 @@ BLOCK_BYTES = 1 << 22
 KERNEL_FROM_BYTES = 1 << 24  # below this size the kernel's import takes longer than it saves
 _BYTES_TO_JUDGE_BY = 1 << 22
 _LINES_TO_JUDGE_BY = 1000
+_TEXT_BYTES = bytes([9, 10, 13, *range(32, 127), *range(128, 256)])
 _ROWS_AT_ONCE = 2000
 
 
@@ -59,9 +60,15 @@ def read_header(source: Source) -> Header | None:
 
 
 def looks_like_rows(source: Source, start: int, dim: int) -> bool:
-    """Whether the line at ``start`` is a row of text with ``dim`` numbers."""
+    """Whether text follows at ``start``: a row of ``dim`` numbers, or at least nothing but text.
+
+    A broken row shall be reported as one, and not make its file pass for a binary one. Of float32
+    numbers nearly every row has bytes that no text has.
+    """
     end = source.data.find(b"\n", start)
-    return _is_row(source.data[start : len(source.data) if end < 0 else end], dim)
+    if _is_row(source.data[start : len(source.data) if end < 0 else end], dim):
+        return True
+    return not source.data[start : start + _BYTES_TO_JUDGE_BY].translate(None, _TEXT_BYTES)
 
 
 def guess_dim(source: Source) -> int | None:

@@ -134,7 +134,7 @@ def test_every_dialect_reads_the_same(tmp_path: Path, data: bytes, compressed: b
 
 
 def test_a_binary_vector_may_begin_with_the_byte_of_a_newline(tmp_path: Path) -> None:
-    row = b"\n\n\n\n \n \n"
+    row = b"\n\n\n\n \n\0\n"
     vectors = load(write(tmp_path, b"1 2\na " + row))
     assert vectors.matrix.tobytes() == row
 
@@ -181,6 +181,8 @@ def test_a_gensim_pickle_is_refused_with_a_way_out(tmp_path: Path, data: bytes) 
         (b"a 1 2\nb 1\nc 1 2\n", "line 2: expected a word and 2 numbers, found 1"),
         (b"2 2\na 1 2\nb 1 two\n", "line 3: b'two' is not a number"),
         (b"a 1 2\n\nb 1 2\n", "line 2: expected a word"),
+        (b"2 3\na 1 2\nb 1.5 2.5 3.5\n", "line 2: expected a word and 3 numbers, found 2"),
+        (b"2 2\na 1 x\nb 1 2.5\n", "line 2: b'x' is not a number"),
         (b"a 1 2\n 1 2\nb 1 2\n", "line 2: the word is missing"),
         (b"a 1 2\nb nan 2\n", "the vector of 'b' holds a number that is not finite"),
         (b"a 1 2\nb -inf 2\n", "the vector of 'b'"),
