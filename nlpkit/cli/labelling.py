@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from nlpkit.vectors.store import Vectors
 
 Layers = Annotated[
-    int | None, typer.Option("--layers", min=1, help="Layers of the encoder, one on the other.")
+    int, typer.Option("--layers", min=1, help="Layers of the encoder, one on the other.")
 ]
 Hidden = Annotated[
-    int | None, typer.Option("--hidden", min=1, help="Width of each direction of the encoder.")
+    int, typer.Option("--hidden", min=1, help="Width of each direction of the encoder.")
 ]
 StartVectors = Annotated[
     str | None,
@@ -35,7 +35,7 @@ FineTune = Annotated[
     bool, typer.Option("--fine-tune", help="Let training correct the vectors of words it sees.")
 ]
 WordDim = Annotated[
-    int | None, typer.Option("--word-dim", min=1, help="Numbers in a learned word embedding.")
+    int, typer.Option("--word-dim", min=1, help="Numbers in a learned word embedding.")
 ]
 Epochs = Annotated[
     int | None, typer.Option("--epochs", min=1, help="How often to go over the data.")

@@ -83,7 +83,14 @@ class TaggerRun:
             entities=data.scheme is not None,
             tokens=sum(len(sentence.tokens) for sentence in data.sentences),
         )
-        assert self.settings.batch_tokens and self.settings.epochs and self.settings.lr
+        batch_tokens, epochs, lr = (
+            self.settings.batch_tokens,
+            self.settings.epochs,
+            self.settings.lr,
+        )
+        assert batch_tokens is not None
+        assert epochs is not None
+        assert lr is not None
         self.device = device or torch.device("cpu")
         tag_rows = [self._inner(sentence.tags) for sentence in data.sentences]
         counts = Counter(tag for row in tag_rows for tag in row)
@@ -96,7 +103,7 @@ class TaggerRun:
             affixes=self.settings.affixes == "yes",
         )
         self._arrays = TaggedData(tokens, [self.tags.encode(row) for row in tag_rows], self.lexicon)
-        self._batches = LengthBatches(self._arrays.lengths, self.settings.batch_tokens, seed)
+        self._batches = LengthBatches(self._arrays.lengths, batch_tokens, seed)
         legal = (
             legal_transitions(self.tags.tokens, INNER_SCHEME) if data.scheme is not None else None
         )
@@ -114,14 +121,14 @@ class TaggerRun:
             [
                 torch.optim.AdamW(
                     self.model.parameters(),
-                    lr=self.settings.lr,
+                    lr=lr,
                     weight_decay=WEIGHT_DECAY,
                     fused=True,
                 )
             ],
             self._loss,
             TrainingSettings(
-                max_steps=self._batches.per_epoch * self.settings.epochs,
+                max_steps=self._batches.per_epoch * epochs,
                 warmup=WARMUP,
                 grad_clip=CLIP,
                 eval_interval=self._batches.per_epoch,
