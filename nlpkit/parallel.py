@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import multiprocessing
 import os
 import signal
@@ -66,13 +65,9 @@ def ordered_map(
         raise NlpkitError(
             "a worker process died", hint="fewer --jobs, if the machine ran out of memory"
         ) from None
-    except BaseException:
-        # do not wait for work that nobody will read
-        for process in list((pool._processes or {}).values()):
-            with contextlib.suppress(OSError):
-                process.terminate()
-        raise
     finally:
+        # what is under way is waited for: a worker ended by force would leave half a result in
+        # the pipe, and the executor would wait for the other half for ever
         pool.shutdown(wait=True, cancel_futures=True)
 
 
