@@ -60,6 +60,49 @@ STEPS = [
         f"""{REVIEWS} | nlpkit tokenize -t regex --pattern "[\\w']+" --lower"""
         " | nlpkit vectorize --mode hash --buckets 50 | nlpkit pad --maxlen 4 --padding post",
     ),
+    Step(
+        "Word vectors: a million words in a few seconds",
+        "nlpkit word2vec train sample_corpora/world.txt -o world.model",
+    ),
+    Step(
+        "Man is to king as woman is to ...? France is to Paris as Italy is to ...?",
+        "printf 'man king woman\\nfrance paris italy\\n'"
+        " | nlpkit vectors analogy -m world.model -n 2",
+    ),
+    Step(
+        "Where words stand",
+        "nlpkit vectors plot king queen prince princess man woman paris rome france italy"
+        " -m world.model",
+    ),
+    Step(
+        "A generator of names, and names that start with Mar and are in no list",
+        "nlpkit names train sample_corpora/names-en.txt -o names.model --max-time 20s"
+        " && nlpkit names sample names.model -n 5 --prefix Mar --novel --unique",
+        "nlpkit names train sample_corpora/names-en.txt -o names.model --model ngram"
+        " && nlpkit names sample names.model -n 5 --prefix Mar --novel --unique",
+    ),
+    Step(
+        "A tagger that looks to the right: is Teddy a person?",
+        "nlpkit tag train sample_corpora/tagged-train.conllu --column misc:NER -o ner.model"
+        " --epochs 6 && printf 'He said Teddy Roosevelt was a great president\\n"
+        "He said Teddy bears are on sale\\n' | nlpkit tag predict ner.model",
+        "nlpkit tag train sample_corpora/tagged-train.conllu --column misc:NER -o ner.model"
+        " --epochs 1 --hidden 32 && printf 'He said Teddy Roosevelt was a great president\\n"
+        "He said Teddy bears are on sale\\n' | nlpkit tag predict ner.model",
+    ),
+    Step(
+        "Restaurant reviews: train, score on the test part, ask",
+        "nlpkit classify train sample_corpora/reviews.tsv -o reviews.model"
+        " && nlpkit classify evaluate reviews.model sample_corpora/reviews.tsv"
+        " && echo 'The soup was cold and the waiter rude' | nlpkit classify predict reviews.model",
+    ),
+    Step(
+        "A small GPT learns to tell tales",
+        "nlpkit gpt train sample_corpora/tales.txt -o tales.model --max-time 30s"
+        " && nlpkit gpt sample tales.model 'Once upon a time' -n 200",
+        "nlpkit gpt train sample_corpora/tales.txt -o tales.model --size nano --max-iters 20 --eval-interval 20"
+        " && nlpkit gpt sample tales.model 'Once upon a time' -n 40",
+    ),
 ]
 
 NEXT = """
@@ -67,6 +110,7 @@ Next:
   nlpkit --help               all commands
   nlpkit COMMAND --help       what one does, with examples
   nlpkit tokenize your.txt | nlpkit vocab build | head
+  nlpkit demo --keep DIR      the same, with all models left in DIR: 'nlpkit info DIR/world.model'
 """
 
 
