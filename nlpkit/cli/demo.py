@@ -100,8 +100,8 @@ STEPS = [
         "A small GPT learns to tell tales",
         "nlpkit gpt train sample_corpora/tales.txt -o tales.model --max-time 30s"
         " && nlpkit gpt sample tales.model 'Once upon a time' -n 200",
-        "nlpkit gpt train sample_corpora/tales.txt -o tales.model --size nano --max-iters 20 --eval-interval 20"
-        " && nlpkit gpt sample tales.model 'Once upon a time' -n 40",
+        "nlpkit gpt train sample_corpora/tales.txt -o tales.model --size nano --max-iters 20"
+        " --eval-interval 20 && nlpkit gpt sample tales.model 'Once upon a time' -n 40",
     ),
 ]
 
