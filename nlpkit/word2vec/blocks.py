@@ -1,0 +1,309 @@
+"""Negative sampling, a block of neighbouring words at a time.
+
+word2vec takes one pair of words after the other: a true pair (x, y), and for it a few noise words
+n, and steps along the gradient of
+
+    log sigmoid(x . y)  +  sum over n of log sigmoid(-x . n)
+
+Here a block of some 32 centre words is one step. All its pairs use the same noise words, more of
+them (``noise``) but each counting less (``share``), so that their sum is the same on average. That
+changes no expected gradient, and it changes the work: a context word that lies in six windows meets
+each noise word once, with weight six, instead of six times; every row comes from memory once a
+block; and what is left are products of small matrices (see ``tiles``).
+
+A block knows its words by their position p in the piece of text that is being read: ``word[p]``,
+and the window ``low[p]:high[p]`` around it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from nlpkit.word2vec.tiles import (
+    ROWS,
+    add_products,
+    add_row,
+    aligned_zeros,
+    clear,
+    copy_row,
+    paired_scores,
+    scores,
+    sigmoid,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nlpkit.word2vec.tiles import Floats
+
+    Ints = NDArray[np.int32]
+
+_ONE = np.float32(1.0)
+
+
+class Workspace(NamedTuple):
+    """The local copies and sums of one thread's block."""
+
+    inputs: Floats  # (rows, width) the words of all windows
+    outputs: Floats  # (noise + centres, width) noise first
+    pairs: Floats  # (noise + centres, rows) scores, then what each pair changes
+    hidden: Floats  # (centres, width) CBOW: the windows' means
+    errors: Floats  # (centres, width) CBOW: what the means should change by
+    shares: Floats  # (centres, rows) CBOW: the weight of each word in each window
+    change: Floats  # (4, width)
+    word: Ints  # (words,) the thinned-out piece of the corpus that is being read
+    low: Ints  # (words,) its windows
+    high: Ints  # (words,)
+    noise: Ints  # (noise,)
+    covers: Ints  # (rows,) skip-gram: in how many windows a word lies
+    weights: Floats  # (rows,) skip-gram: the same, for one noise word
+
+
+def make_workspace(centres: int, noise: int, window: int, width: int, words: int) -> Workspace:
+    """Room for blocks of that size, and for the tiles that reach over their edges."""
+    rows = centres + 2 * window + 2 * ROWS
+    outputs = noise + centres + 2 * ROWS
+    return Workspace(
+        inputs=aligned_zeros(rows, width),
+        outputs=aligned_zeros(outputs, width),
+        pairs=aligned_zeros(outputs, rows),
+        hidden=aligned_zeros(centres + 2 * ROWS, width),
+        errors=aligned_zeros(centres + 2 * ROWS, width),
+        shares=aligned_zeros(centres + 2 * ROWS, rows),
+        change=aligned_zeros(ROWS, width),
+        word=np.zeros(words, dtype=np.int32),
+        low=np.zeros(words, dtype=np.int32),
+        high=np.zeros(words, dtype=np.int32),
+        noise=np.zeros(noise, dtype=np.int32),
+        covers=np.zeros(rows, dtype=np.int32),
+        weights=np.zeros(rows, dtype=np.float32),
+    )
+
+
+@njit(nogil=True, cache=True)
+def _reach(first: int, last: int, window: int, low: Ints, high: Ints) -> tuple[int, int]:
+    """The positions that lie in a window of the centres ``first:last``."""
+    start, stop = low[first], high[last - 1]
+    for p in range(first, min(last, first + window)):
+        start = min(start, low[p])
+    for p in range(max(first, last - window), last):
+        stop = max(stop, high[p])
+    return start, stop
+
+
+@njit(nogil=True, cache=True)
+def _count(words: Ints, word: int) -> int:
+    found = 0
+    for i in range(len(words)):
+        found += words[i] == word
+    return found
+
+
+@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+def skipgram_block(
+    input_rows: Floats,
+    output_rows: Floats,
+    first: int,
+    last: int,
+    window: int,
+    lr: np.float32,
+    share: np.float32,
+    measure: bool,
+    space: Workspace,
+) -> tuple[float, int]:
+    """Every word of a window predicts the centre. Returns the summed loss (if asked) and pairs."""
+    inputs, outputs, pairs, change = space.inputs, space.outputs, space.pairs, space.change
+    noise, covers, weights = space.noise, space.covers, space.weights
+    word, low, high = space.word, space.low, space.high
+    width = inputs.shape[1]
+    start, stop = _reach(first, last, window, low, high)
+    rows, centres, n_noise = stop - start, last - first, len(noise)
+
+    for i in range(rows):
+        copy_row(inputs, i, input_rows, word[start + i], width)
+        covers[i] = 0
+    for k in range(n_noise):
+        copy_row(outputs, k, output_rows, noise[k], width)
+    for c in range(centres):
+        copy_row(outputs, n_noise + c, output_rows, word[first + c], width)
+
+    # Scores: noise with every row, a centre with the rows of its window.
+    for k in range(0, n_noise, 2):
+        for i in range(0, rows, ROWS):
+            scores(outputs, k, inputs, i, width, pairs)
+    for c in range(0, centres, 2):
+        left, right = low[first + c], high[first + c]
+        if c + 1 < centres:
+            left, right = min(left, low[first + c + 1]), max(right, high[first + c + 1])
+        for i in range(left - start, right - start, ROWS):
+            scores(outputs, n_noise + c, inputs, i, width, pairs)
+
+    # From scores to steps. For a true pair: lr * (1 - sigmoid(score)); what is no pair gets 0, as
+    # far as the tiles below will look.
+    loss = 0.0
+    n_pairs = 0
+    for c in range(centres):
+        k = n_noise + c
+        left, right = low[first + c] - start, high[first + c] - start
+        here = first + c - start
+        for i in range(left, right):
+            pairs[k, i] = sigmoid(-pairs[k, i])
+            covers[i] += 1
+        if measure:
+            for i in range(left, right):
+                if i != here:
+                    loss -= math.log(_ONE - pairs[k, i])
+        for i in range(left, right):
+            pairs[k, i] *= lr
+        for i in range(max(0, here - window - ROWS), left):
+            pairs[k, i] = 0
+        for i in range(right, here + window + 2 * ROWS):
+            pairs[k, i] = 0
+        pairs[k, here] = 0
+        covers[here] -= 1
+        n_pairs += right - left - 1
+
+    # For noise: -lr * sigmoid(score), as often as the row has pairs. A noise word that happens to
+    # be the centre is no noise for the centre's own window.
+    for k in range(n_noise):
+        for i in range(rows):
+            weights[i] = share * covers[i]
+        if _count(word[first:last], noise[k]):
+            for c in range(centres):
+                if word[first + c] == noise[k]:
+                    for i in range(low[first + c] - start, high[first + c] - start):
+                        if i != first + c - start:
+                            weights[i] -= share
+        for i in range(rows):
+            pairs[k, i] = sigmoid(pairs[k, i])
+        if measure:
+            for i in range(rows):
+                loss -= weights[i] * math.log(_ONE - pairs[k, i])
+        for i in range(rows):
+            pairs[k, i] *= -lr * weights[i]
+
+    # Both changes are computed from the copies, so neither sees the other's.
+    for i in range(0, rows, ROWS):
+        clear(change, width)
+        add_products(change, pairs, i, outputs, 0, n_noise, width)
+        near = start + i - first  # the centres that may have row i in their windows
+        from_centre = n_noise + max(0, near - window)
+        to_centre = n_noise + min(centres, near + ROWS + window)
+        add_products(change, pairs, i, outputs, from_centre, to_centre, width)
+        for r in range(min(ROWS, rows - i)):
+            add_row(input_rows, word[start + i + r], _ONE, change, r, width)
+    by_row = pairs.T
+    for k in range(0, n_noise, ROWS):
+        clear(change, width)
+        add_products(change, by_row, k, inputs, 0, rows, width)
+        for r in range(min(ROWS, n_noise - k)):
+            add_row(output_rows, noise[k + r], _ONE, change, r, width)
+    for c in range(0, centres, ROWS):
+        clear(change, width)
+        near = first + c - start
+        from_row, to_row = max(0, near - window), min(rows, near + ROWS + window)
+        add_products(change, by_row, n_noise + c, inputs, from_row, to_row, width)
+        for r in range(min(ROWS, centres - c)):
+            add_row(output_rows, word[first + c + r], _ONE, change, r, width)
+    return loss, n_pairs
+
+
+@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+def cbow_block(
+    input_rows: Floats,
+    output_rows: Floats,
+    first: int,
+    last: int,
+    window: int,
+    mean: bool,
+    lr: np.float32,
+    share: np.float32,
+    measure: bool,
+    space: Workspace,
+) -> tuple[float, int]:
+    """The mean (or sum) of a window predicts the centre. Returns the summed loss and centres.
+
+    With the mean h of C words as input, the gradient of each word is 1/C of the gradient e of h.
+    Following word2vec.c, each word gets the whole of e: then h moves by e, as the one word of a
+    skip-gram pair would. It is C times the exact step, and it learns far more in an epoch.
+    """
+    inputs, outputs, pairs, change = space.inputs, space.outputs, space.pairs, space.change
+    hidden, errors, shares, noise = space.hidden, space.errors, space.shares, space.noise
+    word, low, high = space.word, space.low, space.high
+    width = inputs.shape[1]
+    start, stop = _reach(first, last, window, low, high)
+    rows, centres, n_noise = stop - start, last - first, len(noise)
+
+    for i in range(rows):
+        copy_row(inputs, i, input_rows, word[start + i], width)
+    for k in range(n_noise):
+        copy_row(outputs, k, output_rows, noise[k], width)
+    for c in range(centres):
+        copy_row(outputs, n_noise + c, output_rows, word[first + c], width)
+
+    for c in range(centres):
+        left, right = low[first + c] - start, high[first + c] - start
+        here = first + c - start
+        for i in range(max(0, here - window - ROWS), here + window + 2 * ROWS):
+            shares[c, i] = 0
+        for i in range(left, right):
+            shares[c, i] = 1
+        shares[c, here] = 0
+    by_row = shares.T
+    for c in range(0, centres, ROWS):
+        clear(change, width)
+        near = first + c - start
+        from_row, to_row = max(0, near - window), min(rows, near + ROWS + window)
+        add_products(change, by_row, c, inputs, from_row, to_row, width)
+        clear(hidden[c : c + ROWS], width)
+        for r in range(min(ROWS, centres - c)):
+            p = first + c + r
+            weight = _ONE / np.float32(high[p] - low[p] - 1) if mean else _ONE
+            add_row(hidden, c + r, weight, change, r, width)
+
+    # Noise first: all of it with all windows.
+    for k in range(0, n_noise, 2):
+        for c in range(0, centres, ROWS):
+            scores(outputs, k, hidden, c, width, pairs)
+    loss = 0.0
+    for k in range(n_noise):
+        for c in range(centres):
+            is_noise = np.float32(word[first + c] != noise[k])
+            pairs[k, c] = is_noise * sigmoid(pairs[k, c])
+        if measure:
+            for c in range(centres):
+                loss -= share * math.log(_ONE - pairs[k, c])
+        for c in range(centres):
+            pairs[k, c] *= -lr * share
+    for c in range(0, centres, ROWS):
+        clear(errors[c : c + ROWS], width)
+        add_products(errors[c : c + ROWS], pairs, c, outputs, 0, n_noise, width)
+    by_centre = pairs.T
+    for k in range(0, n_noise, ROWS):
+        clear(change, width)
+        add_products(change, by_centre, k, hidden, 0, centres, width)
+        for r in range(min(ROWS, n_noise - k)):
+            add_row(output_rows, noise[k + r], _ONE, change, r, width)
+
+    # The centres: each with its own window only. Their scores take the place of the noise's.
+    for c in range(0, centres, ROWS):
+        paired_scores(outputs, n_noise + c, hidden, c, width, pairs, 0)
+    for c in range(centres):
+        step = sigmoid(-pairs[0, c])
+        if measure:
+            loss -= math.log(_ONE - step)
+        add_row(errors, c, lr * step, outputs, n_noise + c, width)
+        add_row(output_rows, word[first + c], lr * step, hidden, c, width)
+
+    for i in range(0, rows, ROWS):
+        clear(change, width)
+        near = start + i - first
+        from_centre, to_centre = max(0, near - window), min(centres, near + ROWS + window)
+        add_products(change, shares, i, errors, from_centre, to_centre, width)
+        for r in range(min(ROWS, rows - i)):
+            add_row(input_rows, word[start + i + r], _ONE, change, r, width)
+    return loss, centres

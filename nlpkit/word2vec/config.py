@@ -1,0 +1,124 @@
+"""Every setting of word2vec training, with its default and its limits, in one place."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import Enum
+from typing import Any
+
+from nlpkit.errors import NlpkitError
+
+
+class Arch(str, Enum):
+    """What predicts what."""
+
+    SKIPGRAM = "skipgram"  # each word of a window and the word in the middle
+    CBOW = "cbow"  # the words of a window together and the word in the middle
+
+
+class Loss(str, Enum):
+    """How the probability of a word is normalised, or got around."""
+
+    NS = "ns"  # negative sampling: tell the word from a few random ones
+    HS = "hs"  # hierarchical softmax: a path of yes/no decisions in a Huffman tree
+    SOFTMAX = "softmax"  # the formula itself, over all words: for small vocabularies
+
+
+@dataclass(frozen=True)
+class Word2VecConfig:
+    """All settings; what is wrong with one is said when it is set.
+
+    >>> Word2VecConfig(arch=Arch.CBOW).starting_lr
+    0.05
+    >>> Word2VecConfig(dim=0)
+    Traceback (most recent call last):
+    nlpkit.errors.NlpkitError: dim must be 1 or more, not 0
+    """
+
+    arch: Arch = Arch.SKIPGRAM
+    loss: Loss = Loss.NS
+    dim: int = 100
+    window: int = 5  # words to each side, at most
+    shrink_windows: bool = True  # each window's size is drawn from 1..window
+    negative: int = 5  # noise words to a true one
+    ns_exponent: float = 0.75  # noise words are drawn by count ** this
+    cbow_mean: bool = True  # the window's mean; otherwise its sum
+    epochs: int = 5
+    lr: float | None = None  # at the start; None is 0.025 for skip-gram and 0.05 for CBOW
+    min_lr: float = 0.0001  # at the end
+    sample: float = 1e-3  # words above this share of the text are thinned out; 0 keeps all
+    min_count: int = 5
+    max_vocab: int | None = None
+    phrases: int = 0  # passes that join frequent pairs
+    phrase_threshold: float = 100.0  # how much more often than by chance a pair must occur
+    seed: int = 1
+    threads: int | None = None  # None is all cores; 1 gives the same bits every time
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arch", _member(Arch, "arch", self.arch))
+        object.__setattr__(self, "loss", _member(Loss, "loss", self.loss))
+        for name in ("dim", "window", "negative", "epochs", "min_count"):
+            _check(name, getattr(self, name), int, least=1)
+        for name in ("max_vocab", "threads"):
+            if getattr(self, name) is not None:
+                _check(name, getattr(self, name), int, least=1)
+        for name in ("phrases", "seed"):
+            _check(name, getattr(self, name), int, least=0)
+        for name in ("sample", "min_lr", "phrase_threshold"):
+            _check(name, getattr(self, name), float, least=0)
+        _check("ns_exponent", self.ns_exponent, float, least=-math.inf)
+        _check("lr", self.starting_lr, float, least=self.min_lr)
+
+    @property
+    def starting_lr(self) -> float:
+        """The learning rate to start with, whether given or not."""
+        if self.lr is not None:
+            return self.lr
+        return 0.025 if self.arch is Arch.SKIPGRAM else 0.05
+
+    @property
+    def workers(self) -> int:
+        """How many threads to run."""
+        return self.threads or os.cpu_count() or 1
+
+    def to_settings(self) -> dict[str, Any]:
+        """Plain values for ``config.json``.
+
+        >>> Word2VecConfig.from_settings(Word2VecConfig(dim=7).to_settings()).dim
+        7
+        """
+        return {
+            name: value.value if isinstance(value, Enum) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Word2VecConfig:
+        """The opposite of ``to_settings``; a name that is no setting is an error."""
+        names = {field.name for field in fields(cls)}
+        for name in settings:
+            if name not in names:
+                raise NlpkitError(
+                    f"word2vec has no setting {name!r}", hint=", ".join(sorted(names))
+                )
+        return cls(**settings)
+
+
+def _member(kind: type[Enum], name: str, value: object) -> Enum:
+    try:
+        return kind(value)
+    except ValueError:
+        choices = ", ".join(str(member.value) for member in kind)
+        raise NlpkitError(f"{name} {value!r} is not known", hint=choices) from None
+
+
+def _check(name: str, value: object, kind: type[int] | type[float], *, least: float) -> None:
+    allowed = (int,) if kind is int else (int, float)
+    if isinstance(value, bool) or not isinstance(value, allowed) or math.isnan(value):
+        what = "a whole number" if kind is int else "a number"
+        raise NlpkitError(f"{name} must be {what}, not {value!r}")
+    if not least <= value < math.inf:
+        raise NlpkitError(f"{name} must be {least} or more, not {value}")

@@ -1,0 +1,115 @@
+"""The CPU engine: which kernel trains a piece of the corpus, and with which tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nlpkit.word2vec.blocks import Workspace, make_workspace
+from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
+from nlpkit.word2vec.exact import exact_piece
+from nlpkit.word2vec.huffman import HuffmanTree, build_tree
+from nlpkit.word2vec.kernels import cbow_piece, skipgram_piece
+from nlpkit.word2vec.sampling import keep_limits, make_noise
+from nlpkit.word2vec.store import LONGEST_SENTENCE, IdStore
+from nlpkit.word2vec.tiles import aligned_zeros, padded
+
+if TYPE_CHECKING:
+    from nlpkit.word2vec.tiles import Floats
+
+# Centre words to a block. Longer blocks read fewer rows; but all steps of a block start from the
+# same point, and CBOW, whose steps are C times the gradient, bears less of that.
+SKIPGRAM_BLOCK = 32
+CBOW_BLOCK = 16
+# Noise words that a block shares, for each one that is asked for. Sharing saves most of the work
+# and costs some variety; this many give it back.
+SHARED_NOISE = 4
+
+
+class CpuEngine:
+    """Both matrices in memory, and a function that trains on one piece. Threads may call it at
+    once, each with a workspace of its own: they write to the same rows without locks (Hogwild),
+    and lose an update now and then, which does no harm."""
+
+    def __init__(self, store: IdStore, config: Word2VecConfig, words_per_piece: int) -> None:
+        self.config = config
+        self.ids = store.ids
+        self.longest_piece = words_per_piece + LONGEST_SENTENCE
+        self.width = padded(config.dim)
+        self.input = aligned_zeros(len(store.words), self.width)
+        self.output = aligned_zeros(len(store.words), self.width)
+        self.keep = keep_limits(store.counts, config.sample)
+        self.noise = make_noise(store.counts, config.ns_exponent)
+        self.tree = _NO_TREE
+        if config.loss is Loss.HS:
+            self.tree = build_tree(store.counts)
+            self.outputs_per_block = self.tree.longest
+        elif config.loss is Loss.SOFTMAX:
+            self.outputs_per_block = len(store.words)
+        else:
+            self.outputs_per_block = config.negative * SHARED_NOISE
+        self.block = SKIPGRAM_BLOCK if config.arch is Arch.SKIPGRAM else CBOW_BLOCK
+
+    def matrices(self) -> tuple[Floats, Floats]:
+        """The vectors of the words, and those of what is predicted: (vocabulary, dim) each."""
+        return self.input[:, : self.config.dim], self.output[:, : self.config.dim]
+
+    def set_rows(self, rows: slice, inputs: Floats, outputs: Floats | None = None) -> None:
+        """Start from these vectors; outputs that are not given are zeros."""
+        self.input[rows, : self.config.dim] = inputs
+        if outputs is not None:
+            self.output[rows, : self.config.dim] = outputs
+
+    def make_workspace(self) -> Workspace:
+        """Memory for one thread."""
+        centres = self.block if self.config.loss is Loss.NS else 1
+        space = make_workspace(
+            centres, self.outputs_per_block, self.config.window, self.width, self.longest_piece
+        )
+        if self.config.loss is Loss.SOFTMAX:
+            space.noise[:] = np.arange(len(space.noise), dtype=np.int32)
+        return space
+
+    def train_piece(
+        self, number: int, start: int, stop: int, lr: float, space: Workspace
+    ) -> tuple[float, int]:
+        """Train on ``ids[start:stop]``; returns the sum of measured losses and their number."""
+        config = self.config
+        cbow = config.arch is Arch.CBOW
+        rate, window, shrink = np.float32(lr), config.window, config.shrink_windows
+        where = (self.ids, start, stop, config.seed, number, self.input, self.output, self.keep)
+        if config.loss is not Loss.NS:
+            full = config.loss is Loss.SOFTMAX
+            mean = config.cbow_mean
+            return exact_piece(*where, self.tree, full, cbow, mean, window, shrink, rate, space)
+        share = np.float32(config.negative / self.outputs_per_block)
+        if cbow:
+            return cbow_piece(
+                *where, self.noise, window, shrink, config.cbow_mean, self.block, rate, share, space
+            )
+        return skipgram_piece(*where, self.noise, window, shrink, self.block, rate, share, space)
+
+    def compile(self) -> None:
+        """Compile or load the kernel, by training on nothing."""
+        self.train_piece(0, 0, 0, 0.0, self.make_workspace())
+
+
+_NO_TREE = HuffmanTree(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
+
+
+def kernels_are_compiled(config: Word2VecConfig) -> bool:
+    """Whether the kernel for these settings is in numba's cache on disk, as far as can be seen.
+
+    If not, the first training has to wait some seconds for the compiler.
+    """
+    kernel: Any = skipgram_piece if config.arch is Arch.SKIPGRAM else cbow_piece
+    if config.loss is not Loss.NS:
+        kernel = exact_piece
+    code = kernel.py_func.__code__
+    source = Path(code.co_filename)
+    indexes = Path(kernel.stats.cache_path).glob(
+        f"{source.stem}.{code.co_name}-{code.co_firstlineno}.*.nbi"
+    )
+    return any(index.stat().st_mtime >= source.stat().st_mtime for index in indexes)

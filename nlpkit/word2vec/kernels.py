@@ -1,0 +1,116 @@
+"""What one thread does with a piece of the corpus, for negative sampling.
+
+A piece is read from the ids, thinned out and cut into windows; then it is trained block by block.
+All chance in a piece comes from the seed and the piece's number, so that a run can stop between
+two pieces and go on later as if it had not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from nlpkit.word2vec.blocks import Workspace, cbow_block, skipgram_block
+from nlpkit.word2vec.sampling import Noise, draw_noise, read_windows, seeded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nlpkit.word2vec.tiles import Floats
+
+# The loss is measured in every 16th block: exactly there, and for next to nothing overall.
+MEASURE_EVERY = 16
+
+
+@njit(nogil=True, cache=True)
+def skipgram_piece(
+    ids: NDArray[np.int32],
+    start: int,
+    stop: int,
+    seed: int,
+    number: int,
+    input_rows: Floats,
+    output_rows: Floats,
+    keep: NDArray[np.uint32],
+    noise: Noise,
+    window: int,
+    shrink: bool,
+    block: int,
+    lr: np.float32,
+    share: np.float32,
+    space: Workspace,
+) -> tuple[float, int]:
+    """Train on ``ids[start:stop]``; returns the sum of the measured losses and their number."""
+    state, n = read_windows(
+        seeded(seed, number),
+        ids,
+        start,
+        stop,
+        keep,
+        window,
+        shrink,
+        space.word,
+        space.low,
+        space.high,
+    )
+    loss = 0.0
+    measured = 0
+    for first in range(0, n, block):
+        state = draw_noise(state, noise.limits, noise.guide, space.noise)
+        measure = (first // block) % MEASURE_EVERY == 0
+        block_loss, pairs = skipgram_block(
+            input_rows, output_rows, first, min(first + block, n), window, lr, share, measure, space
+        )
+        if measure:
+            loss += block_loss
+            measured += pairs
+    return loss, measured
+
+
+@njit(nogil=True, cache=True)
+def cbow_piece(
+    ids: NDArray[np.int32],
+    start: int,
+    stop: int,
+    seed: int,
+    number: int,
+    input_rows: Floats,
+    output_rows: Floats,
+    keep: NDArray[np.uint32],
+    noise: Noise,
+    window: int,
+    shrink: bool,
+    mean: bool,
+    block: int,
+    lr: np.float32,
+    share: np.float32,
+    space: Workspace,
+) -> tuple[float, int]:
+    """The same for CBOW."""
+    state, n = read_windows(
+        seeded(seed, number),
+        ids,
+        start,
+        stop,
+        keep,
+        window,
+        shrink,
+        space.word,
+        space.low,
+        space.high,
+    )
+    loss = 0.0
+    measured = 0
+    for first in range(0, n, block):
+        state = draw_noise(state, noise.limits, noise.guide, space.noise)
+        measure = (first // block) % MEASURE_EVERY == 0
+        last = min(first + block, n)
+        block_loss, centres = cbow_block(
+            input_rows, output_rows, first, last, window, mean, lr, share, measure, space
+        )
+        if measure:
+            loss += block_loss
+            measured += centres
+    return loss, measured

@@ -1,0 +1,180 @@
+"""A row of floats in one register: the few vector operations the kernels are written in.
+
+numba turns plain loops into vector code when it can prove enough about them, but it cannot be
+told to keep a block of sums in registers, and that is where the speed of a matrix product comes
+from. So here is a type, ``Lanes`` consecutive float32, with the operations that the block
+products need: ``load``, ``store``, ``add``, ``subtract``, ``multiply_add``, ``splat``, ``zeros``,
+``store_sums``. They are called from ``@njit`` functions as if they were ordinary functions, and
+each becomes one or two machine instructions.
+
+Any processor can run them: LLVM cuts the vectors to the width that is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import binding, ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, register_model
+
+# As wide as a register: sums of a block must all fit in the 16 or 32 that there are.
+LANES = 16 if binding.get_host_cpu_features().get("avx512f") else 8
+
+_INDEX = ir.IntType(32)
+_FLOAT = ir.FloatType()
+_VECTOR = ir.VectorType(_FLOAT, LANES)
+_FAST = ("fast",)  # lets LLVM fuse a multiplication and an addition, and reorder sums
+
+
+class _LanesType(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name=f"Float32x{LANES}")
+
+
+_LANES = _LanesType()
+
+
+@register_model(_LanesType)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, lanes_type: Any) -> None:
+        super().__init__(manager, lanes_type, _VECTOR)
+
+
+def _operation(describe: Callable[..., Any]) -> Any:
+    """An intrinsic; called from compiled code, without the typing context it is declared with."""
+    return intrinsic(describe)
+
+
+Code = tuple[Any, Callable[..., Any]]
+
+
+def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any) -> Any:
+    """The address of ``array[row, column]``, for the first three arguments of a function."""
+    array_type = signature.args[0]
+    array = context.make_array(array_type)(context, builder, arguments[0])
+    address = cgutils.get_item_pointer(
+        context, builder, array_type, array, arguments[1:3], wraparound=False
+    )
+    return builder.bitcast(address, kind.as_pointer())
+
+
+def _pick(builder: Any, first: Any, second: Any, lanes: list[int]) -> Any:
+    """A vector of the named lanes of two vectors laid end to end."""
+    mask = ir.Constant(ir.VectorType(_INDEX, len(lanes)), lanes)
+    return builder.shuffle_vector(first, second, mask)
+
+
+@_operation
+def load(typing: Any, array: Any, row: Any, column: Any) -> Code:
+    """``array[row, column : column + LANES]``"""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_pointer(context, builder, signature, arguments, _VECTOR), align=4)
+
+    return _LANES(array, types.intp, types.intp), code
+
+
+@_operation
+def store(typing: Any, array: Any, row: Any, column: Any, value: Any) -> Code:
+    """``array[row, column : column + LANES] = value``"""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address = _pointer(context, builder, signature, arguments, _VECTOR)
+        builder.store(arguments[3], address, align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp, _LANES), code
+
+
+@_operation
+def zeros(typing: Any) -> Code:
+    """A vector of zeros."""
+    return _LANES(), lambda *_: ir.Constant(_VECTOR, [0.0] * LANES)
+
+
+@_operation
+def splat(typing: Any, value: Any) -> Code:
+    """One number in all lanes."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        nothing = ir.Constant(_VECTOR, ir.Undefined)
+        first = builder.insert_element(nothing, arguments[0], ir.Constant(_INDEX, 0))
+        return _pick(builder, first, nothing, [0] * LANES)
+
+    return _LANES(types.float32), code
+
+
+@_operation
+def add(typing: Any, left: Any, right: Any) -> Code:
+    """``left + right``"""
+    return _LANES(_LANES, _LANES), lambda context, builder, signature, arguments: builder.fadd(
+        *arguments, flags=_FAST
+    )
+
+
+@_operation
+def subtract(typing: Any, left: Any, right: Any) -> Code:
+    """``left - right``"""
+    return _LANES(_LANES, _LANES), lambda context, builder, signature, arguments: builder.fsub(
+        *arguments, flags=_FAST
+    )
+
+
+@_operation
+def multiply_add(typing: Any, left: Any, right: Any, addend: Any) -> Code:
+    """``left * right + addend``, one instruction where the processor has it."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        left, right, addend = arguments
+        return builder.fadd(builder.fmul(left, right, flags=_FAST), addend, flags=_FAST)
+
+    return _LANES(_LANES, _LANES, _LANES), code
+
+
+@_operation
+def store_sums(
+    typing: Any,
+    array: Any,
+    row: Any,
+    column: Any,
+    a0: Any,
+    a1: Any,
+    a2: Any,
+    a3: Any,
+    b0: Any,
+    b1: Any,
+    b2: Any,
+    b3: Any,
+) -> Code:
+    """``array[row, column + j] = sum of the lanes of aj``, and of ``bj`` in the next row.
+
+    Eight vectors are summed together: two are folded into one that holds the half-sums of both
+    side by side, and so on, which takes a quarter of the work of eight separate sums.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vectors = list(arguments[3:])
+        width = LANES  # lanes that still belong to one sum
+        while width > 1:
+            count = vectors[0].type.count
+            starts = range(0, 2 * count if len(vectors) > 1 else count, width)
+            low = [start + lane for start in starts for lane in range(width // 2)]
+            high = [lane + width // 2 for lane in low]
+            pairs = zip(vectors[::2], vectors[1::2] or vectors[:1], strict=True)
+            vectors = [
+                builder.fadd(_pick(builder, x, y, low), _pick(builder, x, y, high), flags=_FAST)
+                for x, y in pairs
+            ]
+            width //= 2
+        four = ir.VectorType(_FLOAT, 4)
+        for line in range(2):
+            where = [arguments[0], builder.add(arguments[1], arguments[1].type(line)), arguments[2]]
+            address = _pointer(context, builder, signature, where, four)
+            sums = _pick(builder, vectors[0], vectors[0], list(range(4 * line, 4 * line + 4)))
+            builder.store(sums, address, align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp, *[_LANES] * 8), code

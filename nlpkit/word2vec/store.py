@@ -1,0 +1,211 @@
+"""The corpus as numbers: text is read and tokenised once, into 4 bytes a word.
+
+While reading, each word gets the next free *provisional* id, and ``LINE_END`` stands after each
+line. When all is read the counts are known: ``finish`` decides which words stay, numbers them by
+frequency, and rewrites the ids in place. In the finished store the last word of a sentence is kept
+as ``~id`` (a negative number), so that sentences need no memory of their own.
+
+Ids live in memory up to a limit and in a temporary, memory-mapped file beyond it; the file has no
+name, so nothing is left behind however the program ends.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from nlpkit.errors import NlpkitError
+from nlpkit.word2vec.config import Word2VecConfig
+from nlpkit.word2vec.phrases import join_phrases
+from nlpkit.wordcount import LINE_END, WordTable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LONGEST_SENTENCE = 10_000  # longer ones are cut, as word2vec.c and its successors do
+MEMORY_LIMIT = 1 << 30  # bytes of ids kept in memory before they go to a file
+
+
+@dataclass(frozen=True)
+class IdStore:
+    """A corpus of ids with its vocabulary, most frequent word first.
+
+    >>> builder = StoreBuilder()
+    >>> builder.add_block(b"the cat saw the dog\\nthe end\\n")
+    >>> store = builder.finish(Word2VecConfig(min_count=1))
+    >>> store.words
+    ['the', 'cat', 'dog', 'end', 'saw']
+    >>> store.ids.tolist()
+    [0, 1, 4, 0, -3, 0, -4]
+    >>> [sentence.tolist() for sentence in store.sentences()]
+    [[0, 1, 4, 0, 2], [0, 3]]
+    """
+
+    ids: NDArray[np.int32]  # (words,), the last of a sentence as ~id
+    words: list[str]
+    counts: NDArray[np.int64]  # (vocabulary,)
+    text_words: int  # in the text, before rare words were dropped
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def sentences(self) -> Iterator[NDArray[np.int32]]:
+        """The sentences one by one, as plain ids."""
+        start = 0
+        for end in np.flatnonzero(self.ids < 0):
+            sentence = np.array(self.ids[start : end + 1])
+            sentence[-1] = ~sentence[-1]
+            yield sentence
+            start = end + 1
+
+    def cuts(self, words: int) -> NDArray[np.int64]:
+        """Positions that cut the corpus into pieces of about ``words`` whole sentences' words."""
+        cuts = [0]
+        while cuts[-1] < len(self.ids):
+            cuts.append(_sentence_end(self.ids, min(cuts[-1] + words, len(self.ids)) - 1) + 1)
+        return np.array(cuts, dtype=np.int64)
+
+
+class StoreBuilder:
+    """Collects a text; give it bytes (white-space tokens) or lists of tokens, not both."""
+
+    def __init__(self, memory_limit: int = MEMORY_LIMIT) -> None:
+        self._memory_limit = memory_limit
+        self._file: IO[bytes] = io.BytesIO()
+        self._size = 0  # bytes
+        self._table = WordTable()
+        self._ids_of_tokens: dict[str, int] = {}
+        self._token_counts: list[int] = []
+
+    def add_block(self, block: bytes) -> None:
+        """Whole lines of UTF-8, a sentence a line, words between white space."""
+        self._append(self._table.encode(block))
+
+    def add_sentence(self, tokens: Sequence[str]) -> None:
+        """A sentence as any tokeniser gives it; words may hold spaces."""
+        known, counts = self._ids_of_tokens, self._token_counts
+        ids = np.empty(len(tokens) + 1, dtype=np.int32)
+        for i, token in enumerate(tokens):
+            word = known.setdefault(token, len(known))
+            if word == len(counts):
+                counts.append(0)
+            counts[word] += 1
+            ids[i] = word
+        ids[-1] = LINE_END
+        self._append(ids)
+
+    def finish(
+        self,
+        config: Word2VecConfig,
+        vocabulary: tuple[Sequence[str], Sequence[int]] | None = None,
+    ) -> IdStore:
+        """Choose the words, or take a given vocabulary's, and renumber the ids.
+
+        A given vocabulary keeps its order and its counts: they say how frequent a word is.
+        """
+        ids = self._mapped()
+        words = [*self._table.words(), *self._ids_of_tokens]
+        counts = np.array([*self._table.counts, *self._token_counts], dtype=np.int64)
+        text_words = int(counts.sum())
+        for _ in range(config.phrases):
+            length, words, counts = join_phrases(
+                ids, words, counts, threshold=config.phrase_threshold, min_count=config.min_count
+            )
+            ids = ids[:length]
+        if vocabulary is None:
+            order = _by_frequency(words, counts, config.min_count, config.max_vocab)
+            kept_words, kept_counts = [words[i] for i in order], counts[order]
+        else:
+            kept_words = list(vocabulary[0])
+            kept_counts = np.array(vocabulary[1], dtype=np.int64)
+            place = {word: i for i, word in enumerate(words)}
+            order = np.array([place.get(word, -1) for word in kept_words], dtype=np.int64)
+        final = np.full(len(words), -1, dtype=np.int32)
+        seen = np.flatnonzero(order >= 0)
+        final[order[seen]] = seen
+        ids = ids[: _renumber(ids, final, LONGEST_SENTENCE)]
+        if not len(ids):
+            least = "" if vocabulary else f" occurs {config.min_count} times or more"
+            raise NlpkitError(
+                f"nothing to train on: none of the {text_words} words{least or ' is known'}",
+                hint="more text, or a lower min-count",
+            )
+        return IdStore(ids, kept_words, kept_counts, text_words)
+
+    def _append(self, ids: NDArray[np.int32]) -> None:
+        data = ids.view(np.uint8).data
+        in_memory = isinstance(self._file, io.BytesIO)
+        try:
+            if in_memory and self._size + len(data) > self._memory_limit:
+                spilled = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the store
+                spilled.write(self._file.getbuffer())  # type: ignore[attr-defined]
+                self._file = spilled
+            self._file.write(data)
+        except OSError as error:
+            raise NlpkitError(
+                f"cannot keep the corpus in {tempfile.gettempdir()}: {error.strerror}",
+                hint="TMPDIR=FOLDER with room for 4 bytes a word",
+            ) from None
+        self._size += len(data)
+
+    def _mapped(self) -> NDArray[np.int32]:
+        if isinstance(self._file, io.BytesIO):
+            return np.frombuffer(self._file.getbuffer(), dtype=np.int32)
+        self._file.flush()
+        return np.memmap(self._file, dtype=np.int32, mode="r+")
+
+
+def build_store(
+    blocks: Iterable[bytes], config: Word2VecConfig, *, memory_limit: int = MEMORY_LIMIT
+) -> IdStore:
+    """Read a whole text of white-space separated words.
+
+    >>> build_store([b"a b a\\n", b"b a c\\n"], Word2VecConfig(min_count=2)).words
+    ['a', 'b']
+    """
+    builder = StoreBuilder(memory_limit)
+    for block in blocks:
+        builder.add_block(block)
+    return builder.finish(config)
+
+
+def _by_frequency(
+    words: list[str], counts: NDArray[np.int64], min_count: int, max_vocab: int | None
+) -> NDArray[np.int64]:
+    """Ids of the words to keep, by falling count, ties by word, so that they never depend on order
+    of reading."""
+    kept = sorted(np.flatnonzero(counts >= min_count).tolist(), key=words.__getitem__)
+    order = np.array(kept, dtype=np.int64)
+    return order[np.argsort(-counts[order], kind="stable")][:max_vocab]
+
+
+@njit(cache=True, nogil=True)
+def _renumber(ids: NDArray[np.int32], final: NDArray[np.int32], longest: int) -> int:
+    """Provisional ids to final ones, in place; dropped words and line ends close up."""
+    end = 0
+    start = 0  # of the sentence
+    for i in range(len(ids)):
+        word = ids[i]
+        if word != LINE_END:
+            if final[word] < 0:
+                continue
+            ids[end] = final[word]
+            end += 1
+        if end > start and (word == LINE_END or end - start == longest):
+            ids[end - 1] = ~ids[end - 1]
+            start = end
+    return end
+
+
+@njit(cache=True, nogil=True)
+def _sentence_end(ids: NDArray[np.int32], i: int) -> int:
+    """The position of the last word of the sentence that word ``i`` is in."""
+    while ids[i] >= 0:
+        i += 1
+    return i

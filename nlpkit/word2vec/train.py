@@ -1,0 +1,206 @@
+"""Training: pieces of the corpus, handed to threads, epoch after epoch, with a falling step.
+
+The learning rate and all chance of a piece depend on its number only. So the whole state of a run
+is the two matrices and how many pieces are done, and a run on one thread that was interrupted and
+resumed gives the bits of one that was not.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nlpkit.errors import NlpkitError
+from nlpkit.word2vec.config import Word2VecConfig
+from nlpkit.word2vec.store import IdStore
+
+if TYPE_CHECKING:
+    from nlpkit.word2vec.tiles import Floats
+
+# Small enough for the learning rate to fall smoothly and for threads to end together.
+MOST_WORDS_PER_PIECE = 20_000
+LEAST_WORDS_PER_PIECE = 1_000
+PIECES_PER_EPOCH = 100  # of a small corpus
+SECONDS_PER_ROUND = 0.5  # between two progress records
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where training stands."""
+
+    epoch: int  # from 1
+    epochs: int
+    words_done: int  # over all epochs
+    words_total: int
+    words_per_second: float
+    lr: float
+    loss: float  # the mean of this epoch so far, per predicted word
+    epoch_ended: bool
+
+
+@dataclass(frozen=True)
+class TrainState:
+    """All that is needed to go on."""
+
+    input: Floats  # (vocabulary, dim) the word vectors
+    output: Floats  # (vocabulary, dim) of the words as predictions, or of the tree's nodes
+    pieces_done: int = 0
+    loss_sum: float = 0.0  # of the epoch under way
+    loss_count: int = 0
+
+
+class Trainer:
+    """Trains word vectors; ``train()`` yields progress, and between two records it may be left.
+
+    >>> from nlpkit.word2vec.store import build_store
+    >>> config = Word2VecConfig(dim=8, min_count=1, epochs=2, threads=1)
+    >>> trainer = Trainer(build_store([b"a b c a b\\n" * 50], config), config)
+    >>> [record.epoch for record in trainer.train() if record.epoch_ended]
+    [1, 2]
+    >>> trainer.state().input.shape
+    (3, 8)
+    """
+
+    def __init__(
+        self,
+        store: IdStore,
+        config: Word2VecConfig,
+        *,
+        device: str = "cpu",
+        init: tuple[Sequence[str], Floats] | None = None,
+        resume: TrainState | None = None,
+    ) -> None:
+        self.config = config
+        piece = min(
+            max(len(store) // PIECES_PER_EPOCH, LEAST_WORDS_PER_PIECE), MOST_WORDS_PER_PIECE
+        )
+        self._cuts = store.cuts(piece)
+        self._engine = _make_engine(store, config, piece, device)
+        self._workers = config.workers if device == "cpu" else 1
+        self._pieces_done = resume.pieces_done if resume else 0
+        self._loss_sum = resume.loss_sum if resume else 0.0
+        self._loss_count = resume.loss_count if resume else 0
+        if resume is None:
+            self._start_afresh(store, init)
+        else:
+            shape = (len(store.words), config.dim)
+            if resume.input.shape != shape or resume.output.shape != shape:
+                raise NlpkitError(
+                    f"the checkpoint has {resume.input.shape} vectors, the corpus needs {shape}",
+                    hint="the text and the settings the run was started with",
+                )
+            self._engine.set_rows(slice(0, len(store.words)), resume.input, resume.output)
+        self._lock = threading.Lock()
+        self._stopping = False
+
+    def _start_afresh(self, store: IdStore, init: tuple[Sequence[str], Floats] | None) -> None:
+        """Small random inputs, zero outputs; words that ``init`` knows start from its vectors."""
+        dim = self.config.dim
+        place: dict[str, int] = {}
+        if init is not None:
+            if init[1].shape[1] != dim:
+                raise NlpkitError(
+                    f"the vectors to start from have {init[1].shape[1]} dimensions, not {dim}",
+                    hint=f"--dim {init[1].shape[1]}",
+                )
+            place = {word: i for i, word in enumerate(init[0])}
+        random = np.random.default_rng(self.config.seed)
+        for start in range(0, len(store.words), _ROWS_AT_ONCE):
+            words = store.words[start : start + _ROWS_AT_ONCE]
+            rows = random.random((len(words), dim), dtype=np.float32)
+            rows = (rows - np.float32(0.5)) / np.float32(dim)
+            for i, word in enumerate(words):
+                if init is not None and word in place:
+                    rows[i] = init[1][place[word]]
+            self._engine.set_rows(slice(start, start + len(words)), rows)
+
+    def state(self) -> TrainState:
+        """The state after the last record; its matrices change when training goes on."""
+        inputs, outputs = self._engine.matrices()
+        return TrainState(inputs, outputs, self._pieces_done, self._loss_sum, self._loss_count)
+
+    def compile(self) -> None:
+        """Get the kernel ready. Takes some seconds the first time on a machine."""
+        self._engine.compile()
+
+    def train(self) -> Iterator[Progress]:
+        """Train to the end of the last epoch. An interrupt leaves a state that can be resumed."""
+        self.compile()
+        per_epoch = len(self._cuts) - 1
+        workspaces = [self._engine.make_workspace() for _ in range(self._workers)]
+        started, words_before = time.perf_counter(), self._words_done()
+        round_size = self._workers
+        with ThreadPoolExecutor(self._workers) as pool:
+            while self._pieces_done < self.config.epochs * per_epoch:
+                if self._pieces_done % per_epoch == 0:
+                    self._loss_sum, self._loss_count = 0.0, 0
+                epoch = self._pieces_done // per_epoch + 1
+                until = min(self._pieces_done + round_size, epoch * per_epoch)
+                begun, round_begun = time.perf_counter(), self._pieces_done
+                self._run_round(pool, until, workspaces)
+                now = time.perf_counter()
+                speed = (until - round_begun) / max(now - begun, 1e-9)
+                round_size = max(self._workers, int(speed * SECONDS_PER_ROUND))
+                yield Progress(
+                    epoch=epoch,
+                    epochs=self.config.epochs,
+                    words_done=self._words_done(),
+                    words_total=self.config.epochs * int(self._cuts[-1]),
+                    words_per_second=(self._words_done() - words_before) / max(now - started, 1e-9),
+                    lr=self._lr(until),
+                    loss=self._loss_sum / max(self._loss_count, 1),
+                    epoch_ended=until == epoch * per_epoch,
+                )
+
+    def _run_round(self, pool: ThreadPoolExecutor, until: int, workspaces: list[Any]) -> None:
+        """Train pieces up to a number; whatever happens, each piece begun is finished."""
+        self._stopping = False
+        futures = [pool.submit(self._work, until, space) for space in workspaces]
+        try:
+            for future in futures:
+                future.result()
+        finally:
+            self._stopping = True
+            wait(futures)
+
+    def _work(self, until: int, space: Any) -> None:
+        while True:
+            with self._lock:
+                number = self._pieces_done
+                if number >= until or self._stopping:
+                    return
+                self._pieces_done += 1
+            piece = number % (len(self._cuts) - 1)
+            start, stop = int(self._cuts[piece]), int(self._cuts[piece + 1])
+            loss, count = self._engine.train_piece(number, start, stop, self._lr(number), space)
+            with self._lock:
+                self._loss_sum += loss
+                self._loss_count += count
+
+    def _words_done(self) -> int:
+        epochs, piece = divmod(self._pieces_done, len(self._cuts) - 1)
+        return int(epochs * self._cuts[-1] + self._cuts[piece])
+
+    def _lr(self, number: int) -> float:
+        """Falls in a straight line over all epochs."""
+        epochs, piece = divmod(number, len(self._cuts) - 1)
+        done = (epochs + self._cuts[piece] / self._cuts[-1]) / self.config.epochs
+        first, last = self.config.starting_lr, self.config.min_lr
+        return float(first + (last - first) * min(done, 1.0))
+
+
+def _make_engine(store: IdStore, config: Word2VecConfig, piece: int, device: str) -> Any:
+    if device == "cpu":
+        from nlpkit.word2vec.cpu import CpuEngine
+
+        return CpuEngine(store, config, piece)
+    from nlpkit.word2vec.torch_engine import TorchEngine
+
+    return TorchEngine(store, config, device)
