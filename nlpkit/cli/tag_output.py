@@ -53,7 +53,8 @@ def predict_stream(
     blocks = chain([first], blocks)
     layout = None
     if input in ("auto", "columns"):
-        layout = _columns_layout(tagger.layout, sample(first, errors), input, token_column)
+        lines, entities = sample(first, errors), tagger.scheme is not None
+        layout = _columns_layout(tagger.layout, lines, input, token_column, entities)
     if layout is None:
         kind = "text" if input == "auto" else input
         items = _text_items(blocks, kind, tagger.settings.unit, errors)
@@ -69,14 +70,16 @@ def predict_stream(
 
 
 def _columns_layout(
-    trained: Layout, lines: list[str], input: str, token_column: int | None
+    trained: Layout, lines: list[str], input: str, token_column: int | None, entities: bool
 ) -> Layout | None:
     """The layout of the input, or None when it is plain text."""
     if input == "auto" and token_column is None and not looks_tagged(lines, trained):
         return None
     found = detect_layout(lines)
     if found is not None and found.format == "conllu" and trained.format != "conllu":
-        return CONLLU if token_column is None else replace(CONLLU, token_column=token_column - 1)
+        # entities are no parts of speech: they go where CoNLL-U keeps other things
+        layout = CONLLU if not entities else replace(CONLLU, tag_column=9, key="NER")
+        return layout if token_column is None else replace(layout, token_column=token_column - 1)
     if trained.format in ("slash", "pairs", "conllu"):
         return trained
     content = [line for line in lines if line.strip() and not line.startswith("#")]

@@ -39,11 +39,10 @@ def evaluate_model(
 ) -> Evaluation:
     """Tag the sentences of a file and compare."""
     tagger = Tagger.load(path)
-    if choice.column is None and tagger.layout.format == "conllu":
-        choice = replace(choice, column=f"{tagger.layout.tag_column + 1}:{tagger.layout.key}")
-    sentences, layout = read_tagged([test], choice, encoding=encoding, errors=errors)
-    if layout.format != "conllu" and choice.column is not None and choice.column.endswith(":"):
-        raise NlpkitError(f"{test} is not CoNLL-U, and the model was trained on it")
+    if tagger.layout.format == "conllu":
+        column = f"{tagger.layout.tag_column + 1}:{tagger.layout.key}"
+        choice = replace(choice, usual_column=column)
+    sentences, _ = read_tagged([test], choice, encoding=encoding, errors=errors)
     sentences = _with_tags(sentences, test)
     predicted = tagger.tag([sentence.tokens for sentence in sentences])
     known = [

@@ -22,6 +22,7 @@ class LayoutChoice:
     column: str | None = None  # of CoNLL-U, by name: upos, xpos, feats:Number, misc:NER
     token_column: int | None = None
     tag_column: int | None = None
+    usual_column: str = "upos"  # of CoNLL-U when none is named
 
 
 def choose_layout(lines: Sequence[str], choice: LayoutChoice, source: str) -> Layout:
@@ -45,7 +46,7 @@ def choose_layout(lines: Sequence[str], choice: LayoutChoice, source: str) -> La
             hint="--format conllu, columns, slash or pairs; nlpkit tag train --help",
         )
     if found.format == "conllu":
-        name, _, key = (choice.column or "upos").partition(":")
+        name, _, key = (choice.column or choice.usual_column).partition(":")
         return replace(found, tag_column=conllu_column(name), key=key)
     if choice.column is not None:
         raise NlpkitError(

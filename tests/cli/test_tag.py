@@ -60,6 +60,13 @@ def test_conllu_in_conllu_out_byte_for_byte(folder: Path) -> None:
     assert run("predict", str(folder / "pos"), input=crlf.encode()).stdout_bytes == crlf.encode()
 
 
+def test_entities_of_a_column_model_go_into_misc(folder: Path) -> None:
+    text = POS.replace("dog", "Rio")
+    out = run("predict", str(folder / "ner"), input=text).stdout
+    assert "\tNOUN\tNN\t_\t_\t_\t_\tNER=" in out
+    assert out.replace("NER=O", "_").count("\t") == text.count("\t")
+
+
 def test_raw_text_and_tokens_become_slash_lines(folder: Path) -> None:
     result = run("predict", str(folder / "pos"), input="The dog barks.\n\nThe dog\n")
     assert result.stdout == "The/DET dog/NOUN barks/VERB ./PUNCT\n\nThe/DET dog/NOUN\n"
