@@ -1,0 +1,140 @@
+"""Help pages: nothing without a word of help, and examples that run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from nlpkit.cli.frame import EXAMPLES
+from nlpkit.cli.main import COMMANDS, app
+
+SAMPLES = Path(__file__).parent.parent / "sample_corpora"
+ROOT: Any = typer.main.get_command(app)
+
+
+def leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Every command that does something, with its full name."""
+    subcommands = getattr(command, "commands", None)
+    if not subcommands:
+        yield name, command
+        return
+    for part, subcommand in subcommands.items():
+        yield from leaves(subcommand, f"{name} {part}")
+
+
+ALL = dict(leaf for name in COMMANDS for leaf in leaves(ROOT.get_command(None, name), name))
+every_command = pytest.mark.parametrize("name", ALL)
+
+
+def examples(name: str) -> list[str]:
+    _, _, text = (ALL[name].help or "").partition(EXAMPLES)
+    return [line.strip()[2:] for line in text.splitlines() if line.strip().startswith("$ ")]
+
+
+@every_command
+def test_every_argument_and_option_has_help_text(name: str) -> None:
+    for parameter in ALL[name].params:
+        if parameter.name != "help":
+            assert parameter.help, f"{name}: {parameter.name}"
+            assert parameter.help.rstrip("]").endswith((".", ")")), f"{name}: {parameter.help}"
+
+
+@every_command
+def test_every_help_page_says_what_it_does_first_and_ends_with_examples(name: str) -> None:
+    first, *rest = (ALL[name].help or "").split("\n")
+    assert first.endswith(".")
+    assert len(first) < 100
+    assert EXAMPLES in rest
+    assert examples(name), name
+    after = rest[rest.index(EXAMPLES) + 1 :]
+    assert all(line.startswith("  $ nlpkit") or "| nlpkit" in line for line in after if line), after
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_table_of_commands_repeats_their_first_line(name: str) -> None:
+    command = ROOT.get_command(None, name)
+    assert COMMANDS[name].help == (command.help or "").split("\n")[0]
+
+
+@every_command
+def test_every_example_parses(name: str) -> None:
+    for line in examples(name):
+        for arguments in nlpkit_calls(line):
+            command: Any = ROOT
+            while getattr(command, "commands", None) or command is ROOT:
+                part, *arguments = arguments
+                found = (
+                    command.get_command(None, part) if command is ROOT else command.commands[part]
+                )
+                assert found is not None, line
+                command = found
+            command.make_context(name, arguments, resilient_parsing=False)
+
+
+def nlpkit_calls(line: str) -> Iterator[list[str]]:
+    """The arguments of each ``nlpkit`` in a line of shell."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    call: list[str] = []
+    for word in [*lexer, "|"]:
+        if word in ("|", ">", "&&", ";"):
+            if call[:1] == ["nlpkit"]:
+                yield call[1:]
+            call = []
+        else:
+            call.append(word)
+
+
+# --- examples that run --------------------------------------------------------------------------
+
+# the examples of these take their time, and their commands have tests of their own
+TRAINERS = ("names", "gpt", "word2vec train", "tag", "classify", "demo")
+RUNNABLE = [name for name in ALL if not name.startswith(TRAINERS) or name == "word2vec examples"]
+# examples that name a file from elsewhere
+FROM_ELSEWHERE = ("glove.6B", "questions-words", "wordsim353", "raw.txt.gz", "queries.txt", "seed1")
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the vectors and the vocabulary that examples ask for."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "sample_corpora").symlink_to(SAMPLES)
+    for line in (
+        "nlpkit vectors from-counts sample_corpora/world.txt -o world.model --dim 20",
+        "nlpkit vectors from-counts sample_corpora/world.txt -o counts.model --dim 10",
+        "nlpkit vocab build sample_corpora/world.txt --min-count 50 -o world.vocab",
+    ):
+        assert shell(line, folder).returncode == 0
+    return folder
+
+
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    define = f'nlpkit() {{ {shlex.quote(sys.executable)} -m nlpkit "$@"; }}; '
+    return subprocess.run(
+        ["bash", "-c", define + line],
+        cwd=folder,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "COLUMNS": "100"},
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_the_examples_of_a_command_run_in_order(name: str, trained: Path, tmp_path: Path) -> None:
+    for entry in trained.iterdir():
+        if not any(f"-o {entry.name}" in line for line in examples(name)):
+            (tmp_path / entry.name).symlink_to(entry)
+    for line in examples(name):
+        if not any(elsewhere in line for elsewhere in FROM_ELSEWHERE):
+            done = shell(line, tmp_path)
+            assert done.returncode == 0, (line, done.stderr.decode())
+            assert b"Traceback" not in done.stderr
