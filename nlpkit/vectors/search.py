@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ScoreBlock = Callable[[int, int], "NDArray[np.float32]"]
 
 QUERIES_AT_ONCE = 1024
-_SCORES_AT_ONCE = 1 << 22
+_SCORES_AT_ONCE = 1 << 20
 _LARGEST_BLOCK = 1 << 16
 
 
@@ -35,8 +35,11 @@ class _Best:
         self.threshold = np.full(n_queries, -np.inf, np.float32)
 
     def add(self, scores: NDArray[np.float32], first_row: int) -> None:
-        flat = np.flatnonzero(scores > self.threshold[:, None])  # quicker than nonzero in 2-D
-        queries, columns = np.divmod(flat, scores.shape[1])
+        # most queries find nothing new in a block, which their highest score there tells soonest
+        hit = np.flatnonzero(scores.max(axis=1) > self.threshold)
+        flat = np.flatnonzero(scores[hit] > self.threshold[hit, None])
+        places, columns = np.divmod(flat, scores.shape[1])
+        queries = hit[places]
         self.queries = np.concatenate([self.queries, queries])
         self.rows = np.concatenate([self.rows, columns + first_row])
         self.scores = np.concatenate([self.scores, scores[queries, columns]])

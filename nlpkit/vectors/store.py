@@ -6,6 +6,7 @@ made. Reading and writing files is in ``formats``; questions put in words are in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -161,14 +162,20 @@ class Vectors:
         return np.divide(1, self.norms, out=np.zeros_like(self.norms), where=self.norms > 0)
 
     def cosines(self, queries: Floats) -> ScoreBlock:
-        """Blocks of cosines between query vectors (Q, D) and rows, for ``best_rows``."""
+        """Blocks of cosines between query vectors (Q, D) and rows, for ``best_rows``.
+
+        A block is overwritten by the next.
+        """
         queries = unit_rows(queries)
+        scaled, products = _Scratch(), _Scratch()
 
         def block(start: int, stop: int) -> Floats:
-            inverse = self._inverse_norms[start:stop]
+            rows, inverse = self.matrix[start:stop], self._inverse_norms[start:stop]
+            out = products.take(len(queries), len(rows))
             if len(queries) > self.dim:  # scale whichever is smaller: the rows or the products
-                return queries @ (self.matrix[start:stop] * inverse[:, None]).T
-            return (queries @ self.matrix[start:stop].T) * inverse
+                rows = np.multiply(rows, inverse[:, None], out=scaled.take(*rows.shape))
+                return np.matmul(queries, rows.T, out=out)
+            return np.multiply(np.matmul(queries, rows.T, out=out), inverse, out=out)
 
         return block
 
@@ -241,6 +248,19 @@ class Vectors:
             return products
         lengths = np.linalg.norm(exact_queries, axis=1)[:, None] * np.linalg.norm(near, axis=2)
         return np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
+
+
+class _Scratch:
+    """Memory for one block after the other; asking for fresh megabytes each time takes a while."""
+
+    def __init__(self) -> None:
+        self._memory = np.empty(0, np.float32)
+
+    def take(self, *shape: int) -> Floats:
+        size = math.prod(shape)
+        if size > len(self._memory):
+            self._memory = np.empty(size, np.float32)
+        return self._memory[:size].reshape(shape)
 
 
 def row_norms(matrix: Floats) -> Floats:
