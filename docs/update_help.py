@@ -1,0 +1,127 @@
+"""Bring the pages in docs/ up to date: what --help says, and what the commands shown there print.
+
+    python docs/update_help.py          rewrites the pages that differ
+    python docs/update_help.py --check  only names them, and fails if there are any
+
+Help stands between ``<!-- help: nlpkit tokenize -->`` and ``<!-- end -->``, each on a line. In a
+block fenced as ``console`` a line of ``$ `` is a command (lines of ``> `` go on with it), and what
+it prints follows. The commands of a page run in order in one folder with the sample corpora.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+WIDTH = "100"
+BLOCK = re.compile(r"<!-- help: (nlpkit[\w -]*) -->\n(.*?)<!-- end -->", re.DOTALL)
+CONSOLE = re.compile(r"^```console\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
+
+
+def commands(page: str) -> list[str]:
+    """The commands whose help a page shows.
+
+    >>> commands("<!-- help: nlpkit pad -->\\n<!-- end -->")
+    ['nlpkit pad']
+    """
+    return [match[1] for match in BLOCK.finditer(page)]
+
+
+def fill(page: str, help_of: Callable[[str], str]) -> str:
+    """The page with every block filled anew."""
+    return BLOCK.sub(
+        lambda match: (
+            f"<!-- help: {match[1]} -->\n```text\n{help_of(match[1]).rstrip()}\n```\n<!-- end -->"
+        ),
+        page,
+    )
+
+
+def real_help(command: str) -> str:
+    """What a command says of itself on a terminal of fixed width."""
+    done = subprocess.run(
+        [sys.executable, "-m", *command.split(), "--help"],
+        capture_output=True,
+        env={**os.environ, "COLUMNS": WIDTH},
+        check=True,
+    )
+    return done.stdout.decode()
+
+
+def sessions(block: str) -> list[tuple[str, str]]:
+    """The commands of a console block, with what they print.
+
+    >>> sessions("$ echo a\\na\\n$ true\\n")
+    [('echo a', 'a\\n'), ('true', '')]
+    """
+    found: list[tuple[str, str]] = []
+    for line in block.splitlines(keepends=True):
+        if line.startswith("$ "):
+            found.append((line[2:].rstrip("\n"), ""))
+        elif line.startswith("> ") and not found[-1][1]:
+            found[-1] = (f"{found[-1][0]}\n{line[2:-1]}", "")
+        else:
+            found[-1] = (found[-1][0], found[-1][1] + line)
+    return found
+
+
+def show(command: str, printed: str) -> str:
+    """The other way round."""
+    return "$ " + command.replace("\n", "\n> ") + "\n" + printed
+
+
+def run(command: str, folder: Path) -> str:
+    """What a person sees: stdout and stderr as they come."""
+    python = shlex.quote(sys.executable)
+    define = f'nlpkit() {{ {python} -m nlpkit "$@"; }}; python() {{ {python} "$@"; }}\n'
+    done = subprocess.run(
+        ["bash", "-c", define + command],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "COLUMNS": WIDTH},
+    )
+    return done.stdout.decode()
+
+
+def rerun(page: str, folder: Path) -> str:
+    """The page with every console block run again."""
+    (folder / "sample_corpora").symlink_to(DOCS.parent / "sample_corpora")
+    return CONSOLE.sub(
+        lambda match: (
+            "```console\n"
+            + "".join(show(command, run(command, folder)) for command, _ in sessions(match[1]))
+            + "```\n"
+        ),
+        page,
+    )
+
+
+def main() -> None:
+    pages = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+    wanted = sorted({command for page in pages.values() for command in commands(page)})
+    with ThreadPoolExecutor() as threads:
+        helps = dict(zip(wanted, threads.map(real_help, wanted), strict=True))
+    different = False
+    for path, page in pages.items():
+        with tempfile.TemporaryDirectory() as folder:
+            new = rerun(fill(page, helps.__getitem__), Path(folder))
+        if new != page:
+            different = True
+            sys.stdout.write(f"{path.name}\n")
+            if "--check" not in sys.argv:
+                path.write_text(new, encoding="utf-8")
+    sys.exit(different and "--check" in sys.argv)
+
+
+if __name__ == "__main__":
+    main()
