@@ -72,6 +72,7 @@ class StoredWords(Sequence[str]):
         ends = np.flatnonzero(np.frombuffer(self._data, np.uint8) == _NEWLINE)
         self._starts = ends + 1  # of each line, and of what would follow the last
         self._searches = 0
+        self._all: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -85,10 +86,10 @@ class StoredWords(Sequence[str]):
             return [self[each] for each in range(*row.indices(len(self)))]
         if not -len(self) <= row < len(self):
             raise IndexError(row)
-        return self._line(row % len(self))[0]
+        return self._line(row % len(self))[0] if self._all is None else self._all[row]
 
     def __iter__(self) -> Iterator[str]:
-        return (self._line(row)[0] for row in range(len(self)))
+        return iter(self._decode_all())
 
     def _line(self, row: int) -> tuple[str, int]:
         line = self._data[self._starts[row] : self._starts[row + 1] - 1]
@@ -106,17 +107,27 @@ class StoredWords(Sequence[str]):
         counts = np.array([self._line(row)[1] for row in range(len(self))], np.int64)
         return counts if counts.any() else None
 
+    def _decode_all(self) -> list[str]:
+        """Every word, in one go and kept."""
+        if self._all is None:
+            try:
+                lines = self._data[1:-1].decode().split("\n")
+            except UnicodeDecodeError:
+                lines = [""]  # makes the check below fail
+            if not all("\t" in line for line in lines):
+                lines = [f"{self._line(row)[0]}\t" for row in range(len(self))]  # says which
+            self._all = [line.rpartition("\t")[0] for line in lines]
+        return self._all
+
     @cached_property
     def _rows(self) -> dict[str, int]:
-        try:
-            lines = self._data[1:-1].decode().split("\n")
-        except UnicodeDecodeError:
-            lines = [f"{word}\t" for word in self]  # which says where the damage is
-        words = [line.rpartition("\t")[0] for line in lines]
+        words = self._decode_all()
         return dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
 
     def find(self, word: str) -> int | None:
         """The row of a word, or nothing."""
+        if "\n" in word:
+            return None
         if self._searches >= _SEARCHES_BEFORE_INDEX:
             return self._rows.get(word)
         self._searches += 1

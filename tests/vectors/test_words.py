@@ -34,6 +34,10 @@ def test_a_word_with_a_tab_is_not_mistaken_for_the_word_before_it() -> None:
     assert words.find("a\tb") == 0
 
 
+def test_a_search_does_not_reach_over_lines() -> None:
+    assert stored(["a", "b"]).find("a\t0\nb") is None
+
+
 def test_many_searches_switch_to_an_index_with_the_same_answers() -> None:
     words = stored([f"w{i}" for i in range(50)])
     assert [words.find(f"w{i}") for i in range(50)] == list(range(50))
@@ -51,10 +55,19 @@ def test_windows_line_ends_and_a_missing_last_one_make_no_difference() -> None:
     assert words.find("b") == 1
 
 
-@pytest.mark.parametrize("data", [b"no tab\n", b"a\tx\n", b"\xff\t1\n"])
+@pytest.mark.parametrize("data", [b"no tab\n", b"\xff\t1\n"])
 def test_a_damaged_line_is_named(data: bytes) -> None:
+    words = StoredWords(b"fine\t1\n" + data, "v.tsv")
+    assert words[0] == "fine"
     with pytest.raises(NlpkitError, match=r"v\.tsv is damaged: line 2"):
-        list(StoredWords(b"fine\t1\n" + data, "v.tsv"))
+        list(words)
+    with pytest.raises(NlpkitError, match=r"v\.tsv is damaged: line 2"):
+        words[1]
+
+
+def test_a_damaged_count_is_named() -> None:
+    with pytest.raises(NlpkitError, match=r"v\.tsv is damaged: line 2: expected token<TAB>count"):
+        _ = StoredWords(b"fine\t1\na\tx\n", "v.tsv").counts
 
 
 def test_close_spellings_prefer_other_case_then_frequent_words() -> None:
