@@ -14,7 +14,7 @@ from nlpkit.word2vec.huffman import HuffmanTree, build_tree
 from nlpkit.word2vec.kernels import cbow_piece, skipgram_piece
 from nlpkit.word2vec.sampling import keep_limits, make_noise
 from nlpkit.word2vec.store import LONGEST_SENTENCE, IdStore
-from nlpkit.word2vec.tiles import aligned_zeros, padded
+from nlpkit.word2vec.tiles import ROWS, aligned_zeros, padded
 
 if TYPE_CHECKING:
     from nlpkit.word2vec.tiles import Floats
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 # same point, and CBOW, whose steps are C times the gradient, bears less of that.
 SKIPGRAM_BLOCK = 32
 CBOW_BLOCK = 16
-# Noise words that a block shares, for each one that is asked for. Sharing saves most of the work
-# and costs some variety; this many give it back.
-SHARED_NOISE = 4
+# Noise words that a block shares, for each one that is asked for: sharing saves most of the work
+# and costs some variety, and this many give it back. Rounded up to whole tiles.
+SHARED_NOISE = 3
 
 
 class CpuEngine:
@@ -49,7 +49,7 @@ class CpuEngine:
         elif config.loss is Loss.SOFTMAX:
             self.outputs_per_block = len(store.words)
         else:
-            self.outputs_per_block = config.negative * SHARED_NOISE
+            self.outputs_per_block = -(-config.negative * SHARED_NOISE // ROWS) * ROWS
         self.block = SKIPGRAM_BLOCK if config.arch is Arch.SKIPGRAM else CBOW_BLOCK
 
     def matrices(self) -> tuple[Floats, Floats]:

@@ -1,8 +1,11 @@
 """Training: pieces of the corpus, handed to threads, epoch after epoch, with a falling step.
 
-The learning rate and all chance of a piece depend on its number only. So the whole state of a run
-is the two matrices and how many pieces are done, and a run on one thread that was interrupted and
-resumed gives the bits of one that was not.
+Pieces come in a new random order in each epoch: text that was collected source by source would
+otherwise be learned source by source, and the last one best.
+
+The order, the learning rate and all chance of a piece depend on the seed and the number of the
+piece only. So the whole state of a run is the two matrices and how many pieces are done, and a run
+on one thread that was interrupted and resumed gives the bits of one that was not.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from nlpkit.word2vec.config import Word2VecConfig
 from nlpkit.word2vec.store import IdStore
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from nlpkit.word2vec.tiles import Floats
 
 # Small enough for the learning rate to fall smoothly and for threads to end together.
@@ -97,6 +102,7 @@ class Trainer:
                     hint="the text and the settings the run was started with",
                 )
             self._engine.set_rows(slice(0, len(store.words)), resume.input, resume.output)
+        self._order = np.zeros(0, dtype=np.int64)  # of the pieces in the epoch under way
         self._lock = threading.Lock()
         self._stopping = False
 
@@ -135,25 +141,29 @@ class Trainer:
         self.compile()
         per_epoch = len(self._cuts) - 1
         workspaces = [self._engine.make_workspace() for _ in range(self._workers)]
-        started, words_before = time.perf_counter(), self._words_done()
+        words_total = self.config.epochs * int(self._cuts[-1])
+        fraction_before = self._fraction(self._pieces_done)
+        seconds = 0.0  # of training: what is done with a record takes its own time
         round_size = self._workers
         with ThreadPoolExecutor(self._workers) as pool:
             while self._pieces_done < self.config.epochs * per_epoch:
                 if self._pieces_done % per_epoch == 0:
                     self._loss_sum, self._loss_count = 0.0, 0
                 epoch = self._pieces_done // per_epoch + 1
+                self._order = _shuffled(per_epoch, self.config.seed, epoch)
                 until = min(self._pieces_done + round_size, epoch * per_epoch)
-                begun, round_begun = time.perf_counter(), self._pieces_done
+                begun, round_size = time.perf_counter(), until - self._pieces_done
                 self._run_round(pool, until, workspaces)
-                now = time.perf_counter()
-                speed = (until - round_begun) / max(now - begun, 1e-9)
-                round_size = max(self._workers, int(speed * SECONDS_PER_ROUND))
+                taken = time.perf_counter() - begun
+                seconds += taken
+                round_size = max(self._workers, int(round_size * SECONDS_PER_ROUND / taken))
+                fraction = self._fraction(until)
                 yield Progress(
                     epoch=epoch,
                     epochs=self.config.epochs,
-                    words_done=self._words_done(),
-                    words_total=self.config.epochs * int(self._cuts[-1]),
-                    words_per_second=(self._words_done() - words_before) / max(now - started, 1e-9),
+                    words_done=round(fraction * words_total),
+                    words_total=words_total,
+                    words_per_second=(fraction - fraction_before) * words_total / seconds,
                     lr=self._lr(until),
                     loss=self._loss_sum / max(self._loss_count, 1),
                     epoch_ended=until == epoch * per_epoch,
@@ -177,23 +187,21 @@ class Trainer:
                 if number >= until or self._stopping:
                     return
                 self._pieces_done += 1
-            piece = number % (len(self._cuts) - 1)
+            piece = self._order[number % len(self._order)]
             start, stop = int(self._cuts[piece]), int(self._cuts[piece + 1])
             loss, count = self._engine.train_piece(number, start, stop, self._lr(number), space)
             with self._lock:
                 self._loss_sum += loss
                 self._loss_count += count
 
-    def _words_done(self) -> int:
-        epochs, piece = divmod(self._pieces_done, len(self._cuts) - 1)
-        return int(epochs * self._cuts[-1] + self._cuts[piece])
+    def _fraction(self, number: int) -> float:
+        """How much of the run is over when that many pieces are done."""
+        return min(number / (self.config.epochs * (len(self._cuts) - 1)), 1.0)
 
     def _lr(self, number: int) -> float:
         """Falls in a straight line over all epochs."""
-        epochs, piece = divmod(number, len(self._cuts) - 1)
-        done = (epochs + self._cuts[piece] / self._cuts[-1]) / self.config.epochs
         first, last = self.config.starting_lr, self.config.min_lr
-        return float(first + (last - first) * min(done, 1.0))
+        return first + (last - first) * self._fraction(number)
 
 
 def _make_engine(store: IdStore, config: Word2VecConfig, piece: int, device: str) -> Any:
@@ -204,3 +212,7 @@ def _make_engine(store: IdStore, config: Word2VecConfig, piece: int, device: str
     from nlpkit.word2vec.torch_engine import TorchEngine
 
     return TorchEngine(store, config, device)
+
+
+def _shuffled(pieces: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    return np.random.default_rng((seed, epoch)).permutation(pieces)
