@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from nlpkit.errors import NlpkitError
 from nlpkit.lm.base import LanguageModel, cross_entropy, text_begins
+from nlpkit.lm.decode import make_step
 from nlpkit.lm.settings import ModelSettings
 from nlpkit.nn.fused import relu_squared
 
@@ -31,6 +32,15 @@ class KeyValueCache:
         self.length = 0
         self.pads: Tensor | None = None
         self.last_ids: Tensor | None = None  # (B, previous), for models that embed them
+        self.step = make_step(model)
+
+    def mask_of_pads(self) -> Tensor | None:
+        """For one new position: -inf on the pads, (B, 1, 1, S)."""
+        if self.pads is None:
+            return None
+        there = torch.arange(self.length + 1, device=self.pads.device)
+        mask = torch.zeros(len(self.pads), self.length + 1, device=self.pads.device)
+        return mask.masked_fill_(there < self.pads[:, None], float("-inf"))[:, None, None]
 
     def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Add the new keys and values of a layer, give all so far."""
@@ -236,6 +246,10 @@ class GPT(LanguageModel):
         starts = 0 if cache is not None else self.settings.starts
         begins = text_begins(idx, starts, pads)  # (B, T)
         x = self.embed(idx, first, begins, cache)
+        if cache is not None and first > 0 and idx.size(1) == 1:
+            logits = cache.step(x[:, 0], cache)[:, None]  # (B, 1, V)
+            cache.length = length
+            return logits, cross_entropy(logits, targets)
         mask = _mask(begins, first, idx.size(1), x.dtype)
         for block in self.blocks:
             x = block(x, self.rotary, mask, cache)

@@ -78,7 +78,7 @@ def use_fast_layers(model: LanguageModel, *, int8: bool) -> None:
 
     A head that is tied to the embedding gets weights of its own if they are of 8 bits.
     """
-    numba.set_num_threads(min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))
+    numba.set_num_threads(min(torch.get_num_threads(), numba.get_num_threads()))
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, nn.Linear):

@@ -112,7 +112,7 @@ class _Drawing:
         self.weights = weights / weights.sum()
 
     def some(self, count: int) -> list[Name]:
-        """Draw so many names; some may not fit."""
+        """Draw so many names; some may not fit, such as an empty one that found no end."""
         labels = self.random.choice(self.labels, count, p=self.weights).tolist()
         prefixes = [self.constraints.prefix] * count
         if self.constraints.contains and self.constraints.contains not in self.constraints.prefix:
@@ -120,7 +120,7 @@ class _Drawing:
         if self.constraints.suffix:
             texts = self._insert(labels, prefixes, self.constraints.suffix, at_end=True)
         else:
-            texts = self._complete(labels, prefixes)
+            texts = [text if ended else "" for text, ended in self._complete(labels, prefixes)]
         return [Name(text, label) for text, label in zip(texts, labels, strict=True)]
 
     def fits(self, text: str) -> bool:
@@ -135,8 +135,8 @@ class _Drawing:
             and (self.pattern is None or self.pattern.fullmatch(text) is not None)
         )
 
-    def _complete(self, labels: Sequence[str], prefixes: Sequence[str]) -> list[str]:
-        """Let the model finish names; what grows too long is cut and will not fit."""
+    def _complete(self, labels: Sequence[str], prefixes: Sequence[str]) -> list[tuple[str, bool]]:
+        """Let the model finish names; each with whether it ended before it was too long."""
         prompts = [
             [self.alphabet.start(label), *self.alphabet.encode(prefix)]
             for label, prefix in zip(labels, prefixes, strict=True)
@@ -174,8 +174,7 @@ class _Drawing:
                     texts[row] += self.alphabet.decode([index])
             if all(ended):
                 break
-        too_long = "x" * (self.longest + 1)
-        return [text if end else too_long for text, end in zip(texts, ended, strict=True)]
+        return list(zip(texts, ended, strict=True))
 
     def _rule_out(self, logits: Tensor, text: str) -> None:
         """Forbid characters after which the pattern can no longer match."""
@@ -201,7 +200,7 @@ class _Drawing:
         for row, (label, prefix) in enumerate(zip(labels, prefixes, strict=True)):
             places = {
                 stem[:cut] + text
-                for stem in stems[row * _STEMS : (row + 1) * _STEMS]
+                for stem, _ in stems[row * _STEMS : (row + 1) * _STEMS]
                 for cut in range(len(prefix), self.longest - len(text) + 1)
                 if cut <= len(stem)
             }

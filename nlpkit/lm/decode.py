@@ -1,0 +1,85 @@
+"""One more token through a GPT, in as few calls of torch as it takes.
+
+For a small model most of the time of a token goes into calling, not into computing. This is the
+same arithmetic as ``GPT.forward`` with a cache, for one position: no modules in between, x kept as
+(B, C), attention of one query.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from nlpkit.lm.gpt import GPT, KeyValueCache, Norm
+
+Layer = Callable[[Tensor], Tensor]
+
+
+def _plain(layer: Any) -> Layer:
+    """A linear layer as a function; other kinds (see ``matvec``) are called as they are."""
+    if isinstance(layer, nn.Linear):
+        return functools.partial(F.linear, weight=layer.weight, bias=layer.bias)
+    return layer
+
+
+def _norm(norm: Norm) -> Layer:
+    return functools.partial(
+        F.layer_norm, normalized_shape=norm.shape, weight=norm.weight, bias=norm.bias, eps=1e-5
+    )
+
+
+def make_step(model: GPT) -> Callable[[Tensor, KeyValueCache], Tensor]:
+    """A function from the next stream (B, C) and the cache to logits (B, V)."""
+    from nlpkit.lm.gpt import activate
+
+    settings = model.settings
+    heads, size = settings.heads, settings.dim // settings.heads
+    turns = None if model.rotary is None else model.rotary.turns
+    activation = settings.activation
+    blocks: list[tuple[Any, ...]] = [
+        (
+            _norm(block.norm_1),  # type: ignore[arg-type]
+            _plain(block.attention.qk),  # type: ignore[union-attr]
+            _plain(block.attention.v),  # type: ignore[union-attr]
+            block.attention.gains,  # type: ignore[union-attr]
+            _plain(block.attention.output),  # type: ignore[union-attr]
+            _norm(block.norm_2),  # type: ignore[arg-type]
+            _plain(block.up),
+            _plain(block.down),
+        )
+        for block in model.blocks
+    ]
+    last_norm, head = _norm(model.norm), _plain(model.head)
+
+    def step(x: Tensor, cache: KeyValueCache) -> Tensor:
+        batch, here = x.size(0), cache.length
+        mask = cache.mask_of_pads()  # (B, 1, 1, S)
+        turn = None if turns is None else turns[here]
+        for layer, (norm_1, qk, v, gains, output, norm_2, up, down) in enumerate(blocks):
+            h = norm_1(x)
+            both = qk(h).view(batch, 2 * heads, size)
+            if gains is not None:
+                both = F.layer_norm(both, (size,), gains)
+            if turn is not None:
+                pairs = torch.view_as_complex(both.view(batch, 2 * heads, -1, 2))
+                both = torch.view_as_real(pairs * turn).view(batch, 2 * heads, size)
+            keys, values = cache.keys[layer], cache.values[layer]
+            keys[:, :, here] = both[:, heads:]
+            values[:, :, here] = v(h).view(batch, heads, size)
+            mixed = F.scaled_dot_product_attention(
+                both[:, :heads, None],
+                keys[:, :, : here + 1],
+                values[:, :, : here + 1],
+                attn_mask=mask,
+            )
+            x = x + output(mixed.view(batch, -1))
+            x = x + down(activate(up(norm_2(x)), activation))
+        return head(last_norm(x))
+
+    return step
