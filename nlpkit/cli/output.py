@@ -70,7 +70,7 @@ def write_rows(
         table = Table(*columns)
         for row in rows:
             table.add_row(*(_show(value) for value in row))
-        console = Console()
+        console = Console(markup=False, emoji=False, highlight=False)  # [b] and :x: are data
         with console.capture() as capture:
             console.print(table)
         out.write(capture.get())
