@@ -125,6 +125,22 @@ def test_a_person_at_a_terminal_gets_the_help_and_exit_code_2(
         os.close(terminal)
 
 
+@pytest.mark.parametrize("options", [[], ["--jobs", "2"]])
+def test_memory_does_not_grow_with_the_input(tmp_path: Path, options: list[str]) -> None:
+    peaks = []
+    for megabytes in (4, 20):
+        with started(["tokenize", *options, "-o", "/dev/null"], tmp_path) as process:
+            assert process.stdin is not None
+            for _ in range(megabytes):
+                process.stdin.write(b"some words of text\n" * 52_000)
+            process.stdin.close()
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            assert process.returncode == 0
+            peaks.append(used.ru_maxrss)  # kilobytes
+    assert peaks[1] - peaks[0] < 20_000
+
+
 @pytest.mark.parametrize("arguments", [["tokenize", "--jobs", "2"], ["tokenize"]])
 @pytest.mark.parametrize("output", [[], ["-o", "out.txt"]])
 def test_ctrl_c_ends_with_130_one_line_no_file_and_no_process(
