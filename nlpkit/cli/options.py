@@ -130,6 +130,7 @@ def parse_duration(text: str) -> float:
     >>> parse_duration("1.5h")
     5400.0
     """
+    text = str(text)  # a number in a configuration file
     number, unit = (text[:-1], text[-1]) if text[-1:].isalpha() else (text, "s")
     try:
         seconds = float(number) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit.lower()]
@@ -213,6 +214,9 @@ def read_config(path: str) -> dict[str, Any]:
         if path.endswith(".json"):
             values = parse_json(text)
             values = values.get("settings", values) if isinstance(values, dict) else values
+            if isinstance(values, dict):
+                # tables inside are the model's own, not options of a command
+                values = {name: value for name, value in values.items() if type(value) is not dict}
         else:
             if sys.version_info >= (3, 11):
                 import tomllib
