@@ -206,12 +206,14 @@ def _begin(
     from nlpkit.word2vec.train import Trainer
 
     store, data_hash = _read(inputs, settings, tokens, vocab, encoding, errors, notes)
-    start = None
+    start = outputs = None
     if init is not None:
         from nlpkit.vectors.formats import load
+        from nlpkit.word2vec.model import read_context
+
         vectors = load(init)
-        start = (list(vectors.words), vectors.matrix)
-    trainer = Trainer(store, settings, device=device, init=start)
+        start, outputs = (list(vectors.words), vectors.matrix), read_context(init)
+    trainer = Trainer(store, settings, device=device, init=start, init_output=outputs)
     how = {name: getattr(tokens, name) for name in TOKEN_SETTINGS}
     return Run(store, settings, trainer, data_hash, how, [])
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nlpkit.errors import NlpkitError
-from nlpkit.word2vec.config import Word2VecConfig
+from nlpkit.word2vec.config import Loss, Word2VecConfig
 from nlpkit.word2vec.store import IdStore
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class Trainer:
         *,
         device: str = "cpu",
         init: tuple[Sequence[str], Floats] | None = None,
+        init_output: Floats | None = None,
         resume: TrainState | None = None,
     ) -> None:
         self.config = config
@@ -93,7 +94,9 @@ class Trainer:
         self._loss_sum = resume.loss_sum if resume else 0.0
         self._loss_count = resume.loss_count if resume else 0
         if resume is None:
-            self._start_afresh(store, init)
+            # outputs of a tree belong to its nodes, which are others for other counts
+            trained = None if config.loss is Loss.HS else init_output
+            self._start_afresh(store, init, trained)
         else:
             shape = (len(store.words), config.dim)
             if resume.input.shape != shape or resume.output.shape != shape:
@@ -106,7 +109,12 @@ class Trainer:
         self._lock = threading.Lock()
         self._stopping = False
 
-    def _start_afresh(self, store: IdStore, init: tuple[Sequence[str], Floats] | None) -> None:
+    def _start_afresh(
+        self,
+        store: IdStore,
+        init: tuple[Sequence[str], Floats] | None,
+        init_output: Floats | None,
+    ) -> None:
         """Small random inputs, zero outputs; words that ``init`` knows start from its vectors."""
         dim = self.config.dim
         place: dict[str, int] = {}
@@ -122,10 +130,13 @@ class Trainer:
             words = store.words[start : start + _ROWS_AT_ONCE]
             rows = random.random((len(words), dim), dtype=np.float32)
             rows = (rows - np.float32(0.5)) / np.float32(dim)
+            outputs = np.zeros_like(rows)
             for i, word in enumerate(words):
                 if init is not None and word in place:
                     rows[i] = init[1][place[word]]
-            self._engine.set_rows(slice(start, start + len(words)), rows)
+                    if init_output is not None:
+                        outputs[i] = init_output[place[word]]
+            self._engine.set_rows(slice(start, start + len(words)), rows, outputs)
 
     def state(self) -> TrainState:
         """The state after the last record; its matrices change when training goes on."""
