@@ -112,17 +112,20 @@ def _recurrent(kind: str, layers: list[_Layer], table: Floats, ids: Ids, lengths
         by_step = np.ascontiguousarray(np.stack(orders).transpose(2, 0, 1))  # (T, D, B)
         state = np.zeros((n_directions, n_rows, hidden), np.float32)
         cell = np.zeros_like(state)
-        outputs = np.zeros((n_directions, n_rows, n_steps, hidden), np.float32)
-        directions = np.arange(n_directions)[:, None]
+        gates = np.empty((n_directions, n_rows, layer.recur.shape[2]), np.float32)
+        outputs = np.zeros((n_steps, n_directions, n_rows, hidden), np.float32)
         for step in range(n_steps):
             n = active[step]
-            inputs = projected[directions, by_step[step, :, :n]]  # (D, n, G)
-            new = advance(inputs, state[:, :n], cell[:, :n], layer)
+            for way in range(n_directions):
+                # clipping nothing: this mode lets numpy write straight into the buffer
+                np.take(projected[way], by_step[step, way, :n], 0, gates[way, :n], mode="clip")
+            new = advance(gates[:, :n], state[:, :n], cell[:, :n], layer)
             state[:, :n] = new
-            outputs[:, :n, step] = new
-        if n_directions == 2:
-            outputs[1] = np.take_along_axis(outputs[1], backwards[:, :, None], axis=1)
-        encoded = np.concatenate(list(outputs), axis=2)  # (B, T, D H)
+            outputs[step, :, :n] = new
+        rows = np.arange(n_rows)[:, None]
+        places = (steps, backwards)[:n_directions]
+        ways = [outputs[places[way], way, rows] for way in range(n_directions)]  # (B, T, H)
+        encoded = np.concatenate(ways, axis=2)  # (B, T, D H)
         table = encoded.reshape(n_rows * n_steps, -1)
         ids = np.arange(n_rows * n_steps).reshape(n_rows, n_steps)
     return encoded

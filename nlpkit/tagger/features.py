@@ -7,6 +7,7 @@ of a run), not for each token. Numpy only: training and prediction share this fi
 from __future__ import annotations
 
 import functools
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -57,19 +58,26 @@ def word_shape(word: str) -> str:
     >>> word_shape("McDonald's"), word_shape("B-52")
     ("XxXxx'x", 'X-dd')
     """
-    shape: list[str] = []
-    for character in word[:LONGEST_WORD]:
+    return _RUN.sub(r"\1\1", word[:LONGEST_WORD].translate(_KINDS))
+
+
+class _Kinds(dict[int, str]):
+    """The kind of each character, worked out when first met."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
         if character.isupper():
             kind = "X"
         elif character.isalpha():
             kind = "x"
-        elif character.isdigit():
-            kind = "d"
         else:
-            kind = character
-        if shape[-2:] != [kind, kind]:
-            shape.append(kind)
-    return "".join(shape)
+            kind = "d" if character.isdigit() else character
+        self[code] = kind
+        return kind
+
+
+_KINDS = _Kinds()
+_RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
 
 
 def affix_hashes(word: str, *, affixes: bool) -> list[int]:
@@ -146,11 +154,9 @@ class Lexicon:
         spelled = [word_characters(word) for word in words]
         longest = max(map(len, spelled), default=1)
         characters = np.zeros((len(words), longest), np.int64)
-        character_ids, unknown_character = self.characters.ids, self.characters.ids[UNK]
-        for row, spelling in enumerate(spelled):
-            characters[row, : len(spelling)] = [
-                character_ids.get(character, unknown_character) for character in spelling
-            ]
+        inside = np.arange(longest) < np.array([len(spelling) for spelling in spelled])[:, None]
+        known, unknown_character = self.characters.ids, self.characters.ids[UNK]
+        characters[inside] = [known.get(c, unknown_character) for c in "".join(spelled)]
         affixes = [affix_hashes(word, affixes=self.affixes) for word in words]
         return WordFeatures(
             np.array([ids.get(form, unknown) for form in forms], np.int64),
