@@ -23,6 +23,7 @@ from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
 if TYPE_CHECKING:
     from nlpkit.word2vec.model import Run
     from nlpkit.word2vec.store import IdStore
+    from nlpkit.word2vec.train import EngineName
 
 app = new_app("Word vectors by word2vec: train, and show training examples.")
 DEFAULTS = Word2VecConfig()
@@ -113,6 +114,14 @@ def train(
     seed: options.Seed = DEFAULTS.seed,
     threads: options.Threads = 0,
     device: options.Device = "auto",
+    engine: Annotated[
+        Literal["numba", "torch"] | None,
+        typer.Option(
+            "--engine",
+            help="Compiled kernels for the CPU, or torch for any device.",
+            show_default="numba on the CPU, else torch",
+        ),
+    ] = None,
     checkpoint_every: Annotated[
         float,
         typer.Option(
@@ -169,13 +178,13 @@ def train(
     from nlpkit.word2vec.model import load_checkpoint
 
     if resume:
-        run = load_checkpoint(checkpoint, threads=threads or None, device=chosen)
+        run = load_checkpoint(checkpoint, threads=threads or None, device=chosen, engine=engine)
     else:
         Tokens(tokens)
         if vocab is not None and (phrases or max_vocab):
             raise UsageError("--vocab says which words there are: no --phrases or --max-vocab")
-        run = _begin(inputs, settings, tokens, vocab, init, chosen, encoding, errors, notes)
-    _say_start(run, chosen, notes)
+        run = _begin(inputs, settings, tokens, vocab, init, chosen, engine, encoding, errors, notes)
+    _say_start(run, chosen, engine, notes)
     _draw(run, checkpoint, checkpoint_every, notes)
     run.save_model(output, force=force)
     shutil.rmtree(checkpoint, ignore_errors=True)
@@ -198,6 +207,7 @@ def _begin(
     vocab: str | None,
     init: str | None,
     device: str,
+    engine: EngineName | None,
     encoding: str,
     errors: str,
     notes: Notes,
@@ -213,7 +223,9 @@ def _begin(
 
         vectors = load(init)
         start, outputs = (list(vectors.words), vectors.matrix), read_context(init)
-    trainer = Trainer(store, settings, device=device, init=start, init_output=outputs)
+    trainer = Trainer(
+        store, settings, device=device, engine=engine, init=start, init_output=outputs
+    )
     how = {name: getattr(tokens, name) for name in TOKEN_SETTINGS}
     return Run(store, settings, trainer, data_hash, how, [])
 
@@ -254,14 +266,15 @@ def _read(
     return builder.finish(settings, given), digest.hexdigest()
 
 
-def _say_start(run: Run, device: str, notes: Notes) -> None:
+def _say_start(run: Run, device: str, engine: EngineName | None, notes: Notes) -> None:
     config = run.config
-    workers = f"{config.workers} threads" if device == "cpu" else device
+    by_kernels = device == "cpu" and engine != "torch"
+    workers = f"{config.workers} threads" if by_kernels else f"torch on {device}"
     notes.say(
         f"{run.store.text_words:,} words, {len(run.store.words):,} in the vocabulary; "
         f"{config.arch.value} with {config.loss.value}, {config.dim} dimensions, {workers}"
     )
-    if device == "cpu":
+    if by_kernels:
         from nlpkit.word2vec.cpu import kernels_are_compiled
 
         if not kernels_are_compiled(config):

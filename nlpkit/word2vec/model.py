@@ -20,7 +20,7 @@ from nlpkit.vectors.store import row_norms
 from nlpkit.vocab import Vocab
 from nlpkit.word2vec.config import Word2VecConfig
 from nlpkit.word2vec.store import IdStore
-from nlpkit.word2vec.train import Trainer, TrainState
+from nlpkit.word2vec.train import EngineName, Trainer, TrainState
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,7 +86,13 @@ class Run:
         modeldir.write_metrics(folder, self.records)
 
 
-def load_checkpoint(path: str | os.PathLike[str], *, threads: int | None, device: str) -> Run:
+def load_checkpoint(
+    path: str | os.PathLike[str],
+    *,
+    threads: int | None,
+    device: str,
+    engine: EngineName | None = None,
+) -> Run:
     """A run that goes on exactly where it stopped (on one thread; more are never exact)."""
     if not modeldir.is_model(path):
         raise NlpkitError(f"no checkpoint at {path}", hint="train without --resume")
@@ -108,7 +114,7 @@ def load_checkpoint(path: str | os.PathLike[str], *, threads: int | None, device
             position["loss_sum"],
             position["loss_count"],
         )
-        trainer = Trainer(store, config, device=device, resume=state)
+        trainer = Trainer(store, config, device=device, engine=engine, resume=state)
     except (OSError, ValueError, KeyError) as error:
         raise NlpkitError(f"{path} is damaged: {error}", hint="train without --resume") from None
     records = modeldir.read_metrics(path)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nlpkit.word2vec.tiles import Floats
+
+EngineName = Literal["numba", "torch"]
 
 # Small enough for the learning rate to fall smoothly and for threads to end together.
 MOST_WORDS_PER_PIECE = 20_000
@@ -79,6 +81,7 @@ class Trainer:
         config: Word2VecConfig,
         *,
         device: str = "cpu",
+        engine: EngineName | None = None,
         init: tuple[Sequence[str], Floats] | None = None,
         init_output: Floats | None = None,
         resume: TrainState | None = None,
@@ -88,8 +91,9 @@ class Trainer:
             max(len(store) // PIECES_PER_EPOCH, LEAST_WORDS_PER_PIECE), MOST_WORDS_PER_PIECE
         )
         self._cuts = store.cuts(piece)
-        self._engine = _make_engine(store, config, piece, device)
-        self._workers = config.workers if device == "cpu" else 1
+        engine = engine or ("numba" if device == "cpu" else "torch")
+        self._engine = _make_engine(store, config, piece, device, engine)
+        self._workers = config.workers if engine == "numba" else 1
         self._pieces_done = resume.pieces_done if resume else 0
         self._loss_sum = resume.loss_sum if resume else 0.0
         self._loss_count = resume.loss_count if resume else 0
@@ -215,14 +219,18 @@ class Trainer:
         return first + (last - first) * self._fraction(number)
 
 
-def _make_engine(store: IdStore, config: Word2VecConfig, piece: int, device: str) -> Any:
-    if device == "cpu":
+def _make_engine(
+    store: IdStore, config: Word2VecConfig, piece: int, device: str, engine: EngineName
+) -> Any:
+    if engine == "numba":
+        if device != "cpu":
+            raise NlpkitError(f"the numba kernels run on the CPU, not on {device}")
         from nlpkit.word2vec.cpu import CpuEngine
 
         return CpuEngine(store, config, piece)
     from nlpkit.word2vec.torch_engine import TorchEngine
 
-    return TorchEngine(store, config, device)
+    return TorchEngine(store, config, piece, device)
 
 
 def _shuffled(pieces: int, seed: int, epoch: int) -> NDArray[np.int64]:
