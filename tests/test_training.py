@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,14 @@ from nlpkit.training import (
 )
 
 SETTINGS = {"dim": 8}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def make_trainer(**changes: object) -> Trainer:

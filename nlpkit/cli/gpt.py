@@ -17,11 +17,13 @@ from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, Writer, open_output
 from nlpkit.cli.progress_training import draw_training, prepare_torch
 from nlpkit.errors import NlpkitError
+from nlpkit.lm.recipes import GptSettings
 
 if TYPE_CHECKING:
     from nlpkit.lm.gptmodel import Continuation, GptModel
     from nlpkit.training import Progress
 
+DEFAULTS = GptSettings()
 app = new_app("GPT models: train, sample, score, import, export, attention.")
 
 
@@ -41,7 +43,7 @@ def train(
     ] = None,
     size: Annotated[
         str, typer.Option("--size", help="nano, micro, mini, small or gpt2: sets the next five.")
-    ] = "nano",
+    ] = DEFAULTS.size,
     layers: Annotated[int | None, typer.Option("--layers", min=1, help="Depth.")] = None,
     heads: Annotated[int | None, typer.Option("--heads", min=1, help="Attention heads.")] = None,
     dim: Annotated[int | None, typer.Option("--dim", min=2, help="Width.")] = None,
@@ -49,30 +51,30 @@ def train(
         int | None, typer.Option("--block-size", min=2, help="Longest context, in tokens.")
     ] = None,
     batch_size: options.BatchSize = None,
-    dropout: options.Dropout = None,
+    dropout: options.Dropout = DEFAULTS.dropout,
     optimizer: Annotated[
-        Literal["muon", "adamw"] | None,
+        Literal["muon", "adamw"],
         typer.Option("--optimizer", help="muon: Muon for the matrices of blocks, AdamW else."),
-    ] = None,
-    lr: options.LearningRate = None,
-    weight_decay: options.WeightDecay = None,
+    ] = DEFAULTS.optimizer,
+    lr: options.LearningRate = DEFAULTS.lr,
+    weight_decay: options.WeightDecay = DEFAULTS.weight_decay,
     warmup: Annotated[
-        float | None,
+        float,
         typer.Option("--warmup", min=0.0, max=1.0, help="Share of the run with a rising rate."),
-    ] = None,
+    ] = DEFAULTS.warmup,
     schedule: Annotated[
-        Literal["linear", "cosine", "constant"] | None,
+        Literal["linear", "cosine", "constant"],
         typer.Option("--schedule", help="How the learning rate falls after that, to 0 or not."),
-    ] = None,
+    ] = DEFAULTS.schedule,
     grad_clip: Annotated[
-        float | None, typer.Option("--grad-clip", min=0.0, help="Longest gradient; 0 for any.")
-    ] = None,
+        float, typer.Option("--grad-clip", min=0.0, help="Longest gradient; 0 for any.")
+    ] = DEFAULTS.grad_clip,
     grad_accum: Annotated[
-        int | None, typer.Option("--grad-accum", min=1, help="Batches to a step.")
-    ] = None,
+        int, typer.Option("--grad-accum", min=1, help="Batches to a step.")
+    ] = DEFAULTS.grad_accum,
     max_iters: Annotated[
         int | None, typer.Option("--max-iters", min=1, help="Steps, when there is no --max-time.")
-    ] = None,
+    ] = DEFAULTS.max_iters,
     max_time: options.MaxTime = None,
     eval_interval: Annotated[
         int | None,
@@ -81,15 +83,15 @@ def train(
         ),
     ] = None,
     val_fraction: Annotated[
-        float | None,
+        float,
         typer.Option("--val-fraction", min=0.0, max=0.9, help="Last part of the text to hold out."),
-    ] = None,
+    ] = DEFAULTS.val_fraction,
     sample_tokens: Annotated[
         int, typer.Option("--sample", min=0, help="Show so many tokens at each evaluation.")
     ] = 0,
     dtype: Annotated[
-        Literal["float32", "bfloat16"] | None, typer.Option("--dtype", help="Of the arithmetic.")
-    ] = None,
+        Literal["float32", "bfloat16"], typer.Option("--dtype", help="Of the arithmetic.")
+    ] = DEFAULTS.dtype,
     compile: Annotated[
         bool, typer.Option("--compile", help="Compile the model: pays in long runs.")
     ] = False,
@@ -97,8 +99,8 @@ def train(
         str | None, typer.Option("--init", metavar="MODEL", help="Start from a model's weights.")
     ] = None,
     freeze: Annotated[
-        int | None, typer.Option("--freeze", min=0, help="Lowest layers of --init to leave alone.")
-    ] = None,
+        int, typer.Option("--freeze", min=0, help="Lowest layers of --init to leave alone.")
+    ] = DEFAULTS.freeze,
     seed: options.Seed = 1,
     device: options.Device = "auto",
     threads: options.Threads = 0,
@@ -122,7 +124,7 @@ def train(
     """
     from nlpkit.lm.distributed import Processes
     from nlpkit.lm.gptmodel import KIND, GptModel
-    from nlpkit.lm.gpttrain import GptSettings, new_model, prepare_training, stream_loss
+    from nlpkit.lm.gpttrain import new_model, prepare_training, stream_loss
     from nlpkit.lm.stream import split_stream, tokenize_stream
     from nlpkit.training import memory_advice
 

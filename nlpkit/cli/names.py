@@ -12,11 +12,13 @@ from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
 from nlpkit.cli.progress_training import draw_training, prepare_torch
 from nlpkit.errors import NlpkitError
+from nlpkit.lm.recipes import NamesSettings
 
 if TYPE_CHECKING:
     from nlpkit.lm.namedata import Name
-    from nlpkit.lm.names import NamesModel, NamesSettings
+    from nlpkit.lm.names import NamesModel
 
+DEFAULTS = NamesSettings()
 app = new_app("Name generators: train, sample, score, report.")
 
 
@@ -26,7 +28,7 @@ def train(
     output: options.NewModel = ...,  # type: ignore[assignment]
     model: Annotated[
         str, typer.Option("--model", help="ngram, bigram, mlp, rnn, lstm, gru or gpt.")
-    ] = "gpt",
+    ] = DEFAULTS.model,
     test_fraction: Annotated[
         float | None,
         typer.Option(
@@ -50,7 +52,10 @@ def train(
     epochs: Annotated[
         float | None,
         typer.Option(
-            "--epochs", min=0.01, help="Passes over the names, when there is no --max-time."
+            "--epochs",
+            min=0.01,
+            help="Passes over the names, when there is no --max-time.",
+            show_default="7, more for few names",
         ),
     ] = None,
     dim: Annotated[
@@ -66,14 +71,31 @@ def train(
         int | None,
         typer.Option("--layers", min=1, help="Depth.", show_default="4; 2 if recurrent"),
     ] = None,
-    heads: Annotated[int | None, typer.Option("--heads", min=1, help="Attention heads.")] = None,
+    heads: Annotated[int, typer.Option("--heads", min=1, help="Attention heads.")] = DEFAULTS.heads,
     order: Annotated[
-        int | None,
+        int,
         typer.Option("--order", min=1, max=20, help="Characters that ngram and mlp look back."),
+    ] = DEFAULTS.order,
+    dropout: Annotated[
+        float | None,
+        typer.Option(
+            "--dropout",
+            min=0.0,
+            max=0.9,
+            help="Share of activations set to 0 in training.",
+            show_default="0; 0.1 from --max-time 3m on",
+        ),
     ] = None,
-    dropout: options.Dropout = None,
-    lr: options.LearningRate = None,
-    weight_decay: options.WeightDecay = None,
+    lr: options.LearningRate = DEFAULTS.lr,
+    weight_decay: Annotated[
+        float | None,
+        typer.Option(
+            "--weight-decay",
+            min=0.0,
+            help="Pull of weights towards 0.",
+            show_default="0.1; 0.2 from --max-time 3m on",
+        ),
+    ] = None,
     batch_size: Annotated[
         int | None,
         typer.Option(
@@ -103,7 +125,7 @@ def train(
       $ nlpkit names train sample_corpora/names-en.txt -o baseline.model --model ngram
     """
     from nlpkit.lm.namedata import parse_names, split_names
-    from nlpkit.lm.names import KIND, NamesSettings, prepare_training
+    from nlpkit.lm.names import KIND, count_characters, prepare_training
     from nlpkit.lm.settings import MODEL_NAMES
 
     if model not in MODEL_NAMES:
@@ -134,7 +156,7 @@ def train(
         "max_time": max_time,
     }
     given = {name: value for name, value in given.items() if value is not None}
-    settings = NamesSettings(**given, seed=seed).resolve(found)
+    settings = NamesSettings(**given, seed=seed).resolve(count_characters(found))
     notes = Notes(quiet)
     chosen = prepare_torch(device, threads, notes)
     named, trainer = prepare_training(found, heldout, settings, chosen)

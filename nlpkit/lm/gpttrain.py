@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,97 +14,11 @@ from nlpkit.lm.base import LanguageModel
 from nlpkit.lm.distributed import Processes
 from nlpkit.lm.gpt import GPT
 from nlpkit.lm.models import build_model, make_optimizers
-from nlpkit.lm.settings import ModelSettings
+from nlpkit.lm.recipes import GptSettings
 from nlpkit.lm.stream import StreamBatches, windows
-from nlpkit.training import Trainer, TrainingSettings
+from nlpkit.training import Trainer
 
-_FEW = 1024  # a vocabulary up to this size can afford tables of preceding tokens
 _EVAL_WINDOWS = 200
-
-
-@dataclass(frozen=True)
-class Size:
-    """A preset of ``--size``."""
-
-    layers: int
-    heads: int
-    dim: int
-    block_size: int
-    batch_size: int
-
-
-SIZES = {
-    "nano": Size(layers=4, heads=4, dim=128, block_size=64, batch_size=32),
-    "micro": Size(layers=4, heads=4, dim=256, block_size=128, batch_size=16),
-    "mini": Size(layers=6, heads=6, dim=384, block_size=256, batch_size=16),
-    "small": Size(layers=8, heads=8, dim=512, block_size=512, batch_size=16),
-    "gpt2": Size(layers=12, heads=12, dim=768, block_size=1024, batch_size=8),
-}
-
-
-@dataclass(frozen=True)
-class GptSettings:
-    """How a GPT is trained; what is None comes from the size."""
-
-    size: str = "nano"
-    layers: int | None = None
-    heads: int | None = None
-    dim: int | None = None
-    block_size: int | None = None
-    batch_size: int | None = None  # windows to a step and process
-    dropout: float = 0.0
-    optimizer: Literal["muon", "adamw"] = "muon"
-    lr: float = 0.004
-    muon_lr: float = 0.02
-    weight_decay: float = 0.1
-    warmup: float = 0.05
-    schedule: Literal["linear", "cosine", "constant"] = "linear"
-    grad_clip: float = 1.0
-    grad_accum: int = 1
-    max_iters: int | None = 2000
-    max_time: float | None = None
-    eval_interval: int | None = None
-    val_fraction: float = 0.1
-    dtype: Literal["float32", "bfloat16"] = "float32"
-    compile: bool = False
-    freeze: int = 0  # lowest layers (and embeddings) that stay as they are
-    seed: int = 1
-
-    def resolve(self) -> GptSettings:
-        """Fill in the size."""
-        if self.size not in SIZES:
-            raise NlpkitError(f"no size {self.size!r}", hint=", ".join(SIZES))
-        size = {
-            name: value
-            for name, value in vars(SIZES[self.size]).items()
-            if getattr(self, name) is None
-        }
-        return replace(self, **size)
-
-    def architecture(self, vocab_size: int) -> ModelSettings:
-        """The model of a resolved size, for a vocabulary."""
-        sizes = {name: getattr(self, name) for name in ("layers", "heads", "dim", "block_size")}
-        return ModelSettings(
-            vocab_size=vocab_size,
-            dropout=self.dropout,
-            previous=3 if vocab_size <= _FEW else 0,
-            tied=vocab_size > _FEW,
-            **sizes,
-        )
-
-    def training(self) -> TrainingSettings:
-        """What the loop needs to know."""
-        return TrainingSettings(
-            max_steps=None if self.max_time else self.max_iters,
-            max_time=self.max_time,
-            warmup=self.warmup,
-            schedule=self.schedule,
-            grad_clip=self.grad_clip,
-            grad_accum=self.grad_accum,
-            eval_interval=self.eval_interval,
-            dtype=self.dtype,
-            seed=self.seed,
-        )
 
 
 def freeze_layers(model: LanguageModel, count: int) -> None:

@@ -7,9 +7,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,45 +21,13 @@ from nlpkit.lm.characters import Characters
 from nlpkit.lm.models import build_model, make_optimizers, read_model, write_model
 from nlpkit.lm.namedata import END, Alphabet, Name, NameBatches
 from nlpkit.lm.ngram import NGram
-from nlpkit.lm.settings import ModelName, ModelSettings
+from nlpkit.lm.recipes import NamesSettings
+from nlpkit.lm.settings import ModelSettings
 from nlpkit.training import Trainer, TrainingSettings
 
 KIND = "names"
 _ALPHABET = "alphabet.json"
 _NAMES = "names.txt"
-_LONG_RUN = 180.0  # seconds from which on a wider model pays
-
-
-@dataclass(frozen=True)
-class NamesSettings:
-    """How names are learned. Without a limit of time the run is a number of epochs."""
-
-    model: ModelName = "gpt"
-    dim: int | None = None  # None: 64, and 96 when there is time for it
-    layers: int | None = None  # None: 4, and 2 for recurrent models
-    heads: int = 4
-    order: int = 5  # characters that an n-gram model or MLP sees
-    dropout: float = 0.1
-    lr: float = 0.004
-    muon_lr: float = 0.02  # of the matrices inside a transformer
-    weight_decay: float = 0.1
-    batch_size: int | None = None  # rows of about 32 characters; None: 64, fewer for few names
-    epochs: float = 20
-    max_time: float | None = None  # seconds
-    patience: int = 6  # evaluations (of 20) without a better held-out loss
-    seed: int = 1
-
-    def resolve(self, names: Sequence[Name]) -> NamesSettings:
-        """Fill in what depends on the data and the time there is."""
-        recurrent = self.model in ("rnn", "lstm", "gru")
-        wide = self.model == "gpt" and (self.max_time or 0) >= _LONG_RUN
-        characters = sum(len(name.text) + 1 for name in names)
-        return replace(
-            self,
-            dim=self.dim or (96 if wide else 128 if recurrent else 64),
-            layers=self.layers or (2 if recurrent else 4),
-            batch_size=self.batch_size or min(64, max(8, characters // (32 * 40))),
-        )
 
 
 class NamesModel:
@@ -158,11 +124,16 @@ class NamesModel:
 
     def loss(self, names: Sequence[Name]) -> float:
         """Mean negative log-likelihood per character, ends included."""
-        return sum(self.nats(names)) / sum(len(name.text) + 1 for name in names)
+        return sum(self.nats(names)) / count_characters(names)
 
     def label_counts(self) -> dict[str, int]:
         """How often each label was there in training."""
         return dict(Counter(name.label for name in self.trained_on))
+
+
+def count_characters(names: Sequence[Name]) -> int:
+    """Characters to learn, ends included."""
+    return sum(len(name.text) + 1 for name in names)
 
 
 def bits_per_character(nats: float, text: str) -> float:
@@ -184,10 +155,11 @@ def prepare_training(
     >>> sum(1 for progress in trainer.fit()) > 0
     True
     """
-    settings = settings.resolve(names)
+    settings = settings.resolve(count_characters(names))
     assert settings.dim is not None
     assert settings.layers is not None
     assert settings.batch_size is not None
+    assert settings.dropout is not None
     alphabet = Alphabet.from_names([*names, *heldout])
     longest = max(len(name.text) for name in [*names, *heldout])
     model = build_model(
@@ -231,6 +203,8 @@ def _trainer(
         _, loss = named.model(idx, targets)
         return loss, int(targets.numel())
 
+    assert settings.weight_decay is not None
+    assert settings.epochs is not None
     optimizers = make_optimizers(
         named.model,
         optimizer="muon" if settings.model == "gpt" else "adamw",
@@ -256,8 +230,3 @@ def _trainer(
 def _tensors(batches: NameBatches, number: int, device: torch.device) -> tuple[Tensor, Tensor]:
     idx, targets = batches[number]
     return torch.from_numpy(idx).to(device), torch.from_numpy(targets).to(device)
-
-
-def run_settings(settings: NamesSettings) -> dict[str, Any]:
-    """What two runs must have in common for one to go on where the other stopped."""
-    return asdict(settings)

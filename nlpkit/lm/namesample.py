@@ -48,7 +48,8 @@ def sample_names(
 ) -> Iterator[Name]:
     """Yield ``count`` names; if they cannot be found in so many tries, say how far it came.
 
-    >>> from nlpkit.lm.names import NamesSettings, prepare_training
+    >>> from nlpkit.lm.names import prepare_training
+    >>> from nlpkit.lm.recipes import NamesSettings
     >>> names = [Name(text) for text in ["Anna", "Hanna", "Nana", "Ana"] * 10]
     >>> model, _ = prepare_training(
     ...     names, names[:4], NamesSettings(model="ngram"), torch.device("cpu"))

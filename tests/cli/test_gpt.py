@@ -13,6 +13,7 @@ from nlpkit.cli.main import app
 from nlpkit.subwords import Subwords
 
 TEXT = "To be, or not to be: that is the question.\nWhether 'tis nobler in the mind.\n" * 20
+ONE = ["--threads", "1"]
 SMALL = ["--dim", "16", "--layers", "1", "--heads", "2", "--block-size", "16", "--threads", "1"]
 
 
@@ -66,12 +67,12 @@ def test_prompt_file_stop_and_int8(folder: Path) -> None:
 
 
 def test_score_prints_perplexity_for_all_or_by_line(folder: Path) -> None:
-    whole = run("score", str(folder / "char"), str(folder / "text.txt"), "--json").stdout
+    whole = run("score", str(folder / "char"), str(folder / "text.txt"), "--json", *ONE).stdout
     record = json.loads(whole)
     assert record["tokens"] == record["bytes"] == len(TEXT)
     assert record["bits_per_token"] == record["bits_per_byte"]
-    lines = run("score", str(folder / "bpe"), "--lines", input="to be\nxqz\n").stdout.splitlines()
-    assert [line.split("\t")[-1] for line in lines] == ["to be", "xqz"]
+    lines = run("score", str(folder / "bpe"), "--lines", *ONE, input="to be\nxqz\n").stdout
+    assert [line.split("\t")[-1] for line in lines.splitlines()] == ["to be", "xqz"]
 
 
 def test_fine_tuning_starts_from_a_model(folder: Path, tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from nlpkit.lm.characters import Characters
 from nlpkit.lm.codec import Bytes, TextStream
 from nlpkit.lm.gpt2 import export_gpt2, import_gpt2, import_nanogpt
 from nlpkit.lm.gptmodel import GptModel
-from nlpkit.lm.gpttrain import GptSettings, new_model, prepare_training, stream_loss
+from nlpkit.lm.gpttrain import new_model, prepare_training, stream_loss
+from nlpkit.lm.recipes import GptSettings
 from nlpkit.lm.sampling import SamplingSettings
 from nlpkit.lm.stream import StreamBatches, split_stream, tokenize_stream, windows
 from nlpkit.subwords import Subwords

@@ -16,8 +16,9 @@ from nlpkit.errors import NlpkitError
 from nlpkit.lm.characters import Characters
 from nlpkit.lm.namedata import Alphabet, Name, NameBatches, pack, parse_names, split_names
 from nlpkit.lm.namereport import NearestNames, compare, show
-from nlpkit.lm.names import KIND, NamesModel, NamesSettings, prepare_training
+from nlpkit.lm.names import KIND, NamesModel, prepare_training
 from nlpkit.lm.namesample import Constraints, sample_names
+from nlpkit.lm.recipes import NamesSettings
 from nlpkit.lm.sampling import SamplingSettings
 from nlpkit.lm.settings import MODEL_NAMES
 

@@ -1,0 +1,241 @@
+"""GPT beside nanoGPT, transformers and ctranslate2: training, sampling, the first token.
+
+    git clone https://github.com/karpathy/nanoGPT
+    python benchmarks/bench_gpt.py --nanogpt nanoGPT --text tinyshakespeare.txt --gpt2
+
+Training and small models run on one thread and are timed by the processor, so that a busy machine
+changes them less; GPT-2 runs on all cores by the clock, the contestants taking turns. The loss is
+that of the whole last tenth of the text in windows of 64 characters. Peers that are not there are
+left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import io
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from common import SAMPLES, nlpkit_command, print_table, take_turns
+
+from nlpkit.lm.characters import Characters
+from nlpkit.lm.codec import Bytes
+from nlpkit.lm.generate import generate
+from nlpkit.lm.gpt2 import import_nanogpt
+from nlpkit.lm.gptmodel import GptModel
+from nlpkit.lm.gpttrain import new_model, prepare_training, stream_loss
+from nlpkit.lm.models import build_model
+from nlpkit.lm.recipes import GptSettings
+from nlpkit.lm.sampling import SamplingSettings
+from nlpkit.lm.settings import ModelSettings
+from nlpkit.lm.stream import StreamBatches
+from nlpkit.training import keep_freed_memory
+
+
+def load_nanogpt(folder: str) -> Any:
+    """Its model.py as a module."""
+    spec = importlib.util.spec_from_file_location("nanogpt_model", Path(folder) / "model.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["nanogpt_model"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def new_nanogpt(nanogpt: Any, **sizes: int) -> Any:
+    config = nanogpt.GPTConfig(dropout=0.0, bias=False, **sizes)
+    with contextlib.redirect_stdout(io.StringIO()):
+        return nanogpt.GPT(config)
+
+
+def train_nanogpt(nanogpt: Any, train: np.ndarray, validation: np.ndarray, steps: int) -> list[Any]:
+    """Its CPU configuration for a text of characters: block 64, batch 12, 2,000 steps."""
+    torch.manual_seed(1337)
+    sizes = {"block_size": 64, "vocab_size": int(max(train.max(), validation.max())) + 1}
+    model = new_nanogpt(nanogpt, n_layer=4, n_head=4, n_embd=128, **sizes)
+    with contextlib.redirect_stdout(io.StringIO()):
+        optimizer = model.configure_optimizers(0.1, 1e-3, (0.9, 0.99), "cpu")
+    batches = StreamBatches(train, batch_size=12, block_size=64, seed=1)
+    started = time.process_time()
+    for step in range(steps):
+        falling = 0.5 + 0.5 * np.cos(np.pi * max(0, step - 100) / max(1, steps - 100))
+        rate = 1e-3 * step / 100 if step < 100 else 1e-4 + falling * 9e-4
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        _, loss = model(*batches[step])
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    seconds = time.process_time() - started
+    model.eval()
+    # the loss of nlpkit's models is measured by the same windows
+    model.settings = ModelSettings(block_size=64)
+    return ["nanoGPT", model.get_num_params(), seconds, stream_loss(model, validation)]
+
+
+def train_nlpkit(train: np.ndarray, validation: np.ndarray, seconds: float) -> list[Any]:
+    settings = GptSettings(max_time=seconds).resolve()
+    model = new_model(settings, int(max(train.max(), validation.max())) + 1)
+    trainer = prepare_training(model, train, validation, settings)
+    trainer.evaluate = None
+    trainer._clock = time.process_time
+    for _ in trainer.fit():
+        pass
+    model.eval()
+    return [
+        f"nlpkit gpt train, {seconds:.0f} s",
+        model.count_parameters(),
+        trainer.counters.seconds,
+        stream_loss(model, validation),
+    ]
+
+
+def bench_training(nanogpt: Any, path: str, steps: int) -> None:
+    text = Path(path).read_text(encoding="utf-8")
+    ids = np.array(Characters.from_text([text]).encode(text))
+    cut = int(0.9 * len(ids))
+    rows = [train_nanogpt(nanogpt, ids[:cut], ids[cut:], steps)]
+    spent = rows[0][2]
+    rows += [train_nlpkit(ids[:cut], ids[cut:], share * spent) for share in (1 / 3, 1.0)]
+    print_table("GPT: training", ["", "parameters", "seconds", "loss"], rows)
+
+
+def bench_sampling(nanogpt: Any, tokens: int) -> None:
+    """Tokens per second of nanoGPT's generate and ours, on the same weights."""
+    rows = []
+    for layers, dim, block, batch in ((4, 128, 64, 1), (4, 128, 64, 10), (6, 384, 256, 1)):
+        sizes = {"n_layer": layers, "n_head": dim // 64 * 2 if dim == 128 else 6, "n_embd": dim}
+        theirs = new_nanogpt(nanogpt, block_size=block, vocab_size=65, **sizes).eval()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "ckpt.pt"
+            saved = {**sizes, "block_size": block, "vocab_size": 65, "bias": False}
+            torch.save({"model": theirs.state_dict(), "model_args": saved}, path)
+            ours = import_nanogpt(path, characters="".join(map(chr, range(65))))
+            run_ours, run_theirs = _samplers(ours, theirs, batch, tokens)
+            seconds = _processor_turns({"ours": run_ours, "theirs": run_theirs})
+        speeds = {name: tokens * batch / spent for name, spent in seconds.items()}
+        rows.append(
+            (
+                f"{layers} x {dim}, block {block}, batch {batch}",
+                f"{speeds['ours']:.0f}",
+                f"{speeds['theirs']:.0f}",
+                speeds["ours"] / speeds["theirs"],
+            )
+        )
+    print_table("GPT: sampling, tokens/s", ["model", "nlpkit", "nanoGPT", "ratio"], rows)
+
+
+def _samplers(
+    ours: GptModel, theirs: Any, batch: int, tokens: int
+) -> tuple[Callable[[], None], Callable[[], None]]:
+    sampling = SamplingSettings(temperature=0.8, top_k=40)
+
+    def run_ours() -> None:
+        for _ in generate(ours.model, [[0]] * batch, tokens, sampling, torch.Generator()):
+            pass
+
+    def run_theirs() -> None:
+        start = torch.zeros(batch, 1, dtype=torch.long)
+        theirs.generate(start, tokens, temperature=0.8, top_k=40)
+
+    return run_ours, run_theirs
+
+
+def _processor_turns(contestants: dict[str, Callable[[], None]]) -> dict[str, float]:
+    best = dict.fromkeys(contestants, float("inf"))
+    for _ in range(3):
+        for name, run in contestants.items():
+            started = time.process_time()
+            run()
+            best[name] = min(best[name], time.process_time() - started)
+    return best
+
+
+def bench_gpt2(tokens: int, rounds: int) -> None:
+    """A GPT-2 of 124 M random weights, a prompt of 16 tokens, top-k 40."""
+    ours = GptModel(build_model(ModelSettings.gpt2()).eval().requires_grad_(False), Bytes())
+    prompt = list(range(100, 116))
+    sampling = SamplingSettings(top_k=40)
+
+    def run() -> None:
+        for _ in generate(ours.model, [prompt], tokens, sampling, torch.Generator()):
+            pass
+
+    contestants: dict[str, Callable[[], Any]] = {}
+    with contextlib.suppress(ImportError):
+        import transformers
+
+        config = transformers.GPT2Config()
+        theirs = transformers.GPT2LMHeadModel(config).eval()
+        ids = torch.tensor([prompt])
+        contestants["transformers"] = lambda: theirs.generate(
+            ids, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=True, top_k=40
+        )
+    ours.speed_up()
+    contestants["nlpkit float32"] = run
+    seconds = take_turns(contestants, rounds)
+    ours.model = build_model(ModelSettings.gpt2()).eval().requires_grad_(False)
+    ours.quantize()
+    seconds |= take_turns({"nlpkit int8": run}, rounds)
+    slowest = max(seconds.values())
+    rows = [(name, tokens / spent, slowest / spent) for name, spent in seconds.items()]
+    print_table("GPT-2, 124 M parameters", ["", "tokens/s", "ratio"], rows)
+
+
+def bench_start(path: str, rounds: int) -> None:
+    """From a cold process to the first token, beside importing torch."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = f"{folder}/m"
+        small = ("--max-iters", "2", "--threads", "1", "--quiet")
+        subprocess.run(nlpkit_command("gpt", "train", path, "-o", model, *small), check=True)
+        sample = nlpkit_command("gpt", "sample", model, "-n", "1", "--threads", "1")
+        seconds = take_turns(
+            {
+                "import torch": lambda: subprocess.run([sys.executable, "-c", "import torch"]),
+                "nlpkit gpt sample -n 1": lambda: subprocess.run(sample, capture_output=True),
+            },
+            rounds,
+        )
+    base = seconds["import torch"]
+    rows = [(name, spent, spent / base) for name, spent in seconds.items()]
+    print_table("GPT: first token", ["", "seconds", "ratio"], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nanogpt", help="folder with nanoGPT's model.py")
+    parser.add_argument("--text", default=str(SAMPLES / "tales.txt"))
+    parser.add_argument("--steps", type=int, default=2000, help="of nanoGPT")
+    parser.add_argument("--tokens", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--gpt2", action="store_true", help="also a model of 124 M parameters")
+    parser.add_argument("--only", choices=["training", "sampling", "start"])
+    options = parser.parse_args()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    nanogpt = load_nanogpt(options.nanogpt) if options.nanogpt else None
+    if nanogpt and options.only in (None, "training"):
+        bench_training(nanogpt, options.text, options.steps)
+    if nanogpt and options.only in (None, "sampling"):
+        bench_sampling(nanogpt, options.tokens)
+    if options.only in (None, "start"):
+        bench_start(options.text, options.rounds)
+    if options.gpt2:
+        torch.set_num_threads(threads)
+        bench_gpt2(options.tokens, options.rounds)
+
+
+if __name__ == "__main__":
+    main()
