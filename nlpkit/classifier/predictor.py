@@ -19,7 +19,7 @@ KIND = "classifier"
 LABELS, WORDS, VECTOR_WORDS = "labels.tsv", "words.tsv", "vector-words.txt"
 LONGEST = 1000  # words that a sequence model looks at; the bag looks at all
 BATCH_WORDS = 8192
-BATCH_ROWS = 256
+BATCH_ROWS = 128
 ATTENTION_CELLS = 1 << 21  # of a transformer's (B, T, T)
 BAG_TEXTS = 2048
 

@@ -38,7 +38,7 @@ WORDS, CHARACTERS, TAGS, VECTOR_WORDS, LAYOUT = (
     "layout.json",
 )
 BATCH_TOKENS = 8192
-BATCH_ROWS = 256
+BATCH_ROWS = 128
 ATTENTION_CELLS = 1 << 21  # of a transformer's (B, T, T)
 
 
