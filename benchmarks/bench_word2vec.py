@@ -1,0 +1,232 @@
+"""word2vec beside gensim, fastText and word2vec.c: words per second, whole runs, quality, memory.
+
+    python benchmarks/bench_word2vec.py --corpus corpus.txt --similarity wordsim353.tsv \\
+        --analogies questions-words.txt --word2vec-c ./word2vec
+
+Everybody gets 100 dimensions, window 5, 5 negatives, min-count 5, sample 1e-3 and two threads.
+Speed counts the words of the text, thinned out or not, over the time of training alone; fastText
+and word2vec.c do not tell that apart, so theirs is of two epochs less that of one. Quality is the mean
+over seeds after five epochs: Spearman on word pairs, and analogies by nlpkit's protocol (3CosAdd
+among the 30,000 most frequent words). Without options it runs on the sample corpora.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+from common import SAMPLES, nlpkit_command, print_table, run_command
+
+from nlpkit.textio import read_blocks, read_lines
+from nlpkit.vectors.analogies import evaluate_analogies, read_questions
+from nlpkit.vectors.similarities import evaluate_similarity, read_pairs
+from nlpkit.vectors.store import Vectors
+from nlpkit.word2vec.config import Arch, Word2VecConfig
+from nlpkit.word2vec.store import IdStore, StoreBuilder
+from nlpkit.word2vec.train import Trainer
+
+Corpus = tuple[str, IdStore]  # a path, and the same as ids
+
+
+def read_store(path: str) -> IdStore:
+    builder = StoreBuilder()
+    for block in read_blocks([path]):
+        builder.add_block(block.data)
+    return builder.finish(Word2VecConfig())
+
+
+def train_nlpkit(
+    store: IdStore, arch: str, epochs: int, seed: int, threads: int = 2
+) -> tuple[float, Vectors]:
+    """Seconds of training, and the vectors."""
+    config = Word2VecConfig(arch=Arch(arch), epochs=epochs, seed=seed, threads=threads)
+    trainer = Trainer(store, config)
+    trainer.compile()
+    started = time.perf_counter()
+    for _ in trainer.train():
+        pass
+    return time.perf_counter() - started, Vectors(store.words, trainer.state().input)
+
+
+def train_gensim(path: str, arch: str, epochs: int, seed: int) -> tuple[float, Vectors]:
+    from gensim.models import Word2Vec
+
+    rate = 0.025 if arch == "skipgram" else 0.05
+    model = Word2Vec(
+        vector_size=100,
+        window=5,
+        negative=5,
+        min_count=5,
+        sample=1e-3,
+        sg=int(arch == "skipgram"),
+        workers=2,
+        seed=seed,
+        alpha=rate,
+    )
+    model.build_vocab(corpus_file=path)
+    started = time.perf_counter()
+    model.train(
+        corpus_file=path,
+        total_words=model.corpus_total_words,
+        total_examples=model.corpus_count,
+        epochs=epochs,
+        start_alpha=rate,
+        end_alpha=1e-4,
+    )
+    return time.perf_counter() - started, Vectors(model.wv.index_to_key, model.wv.vectors)
+
+
+def train_fasttext(path: str, arch: str, epochs: int) -> float:
+    import fasttext
+
+    started = time.perf_counter()
+    fasttext.train_unsupervised(
+        path,
+        model="skipgram" if arch == "skipgram" else "cbow",
+        dim=100,
+        ws=5,
+        neg=5,
+        minCount=5,
+        t=1e-3,
+        epoch=epochs,
+        thread=2,
+        maxn=0,
+        verbose=0,
+        lr=0.025 if arch == "skipgram" else 0.05,
+    )
+    return time.perf_counter() - started
+
+
+def train_word2vec_c(binary: str, path: str, arch: str, epochs: int) -> float:
+    with tempfile.NamedTemporaryFile() as vectors:
+        cbow = "0" if arch == "skipgram" else "1"
+        settings = "-size 100 -window 5 -negative 5 -hs 0 -min-count 5 -sample 1e-3 -threads 2"
+        command = [binary, "-train", path, "-output", vectors.name, *settings.split()]
+        started = time.perf_counter()
+        subprocess.run(
+            [*command, "-cbow", cbow, "-binary", "1", "-iter", str(epochs)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        return time.perf_counter() - started
+
+
+def bench_speed(corpus: Corpus, binary: str | None, rounds: int) -> None:
+    """Words per second, everybody once in each round."""
+    path, store = corpus
+    for arch in ("skipgram", "cbow"):
+        runs: dict[str, Callable[[], float]] = {
+            "nlpkit": lambda arch=arch: train_nlpkit(store, arch, 1, 1)[0],  # type: ignore[misc]
+            "gensim": lambda arch=arch: train_gensim(path, arch, 1, 1)[0],  # type: ignore[misc]
+            "fastText": lambda arch=arch: (  # type: ignore[misc]
+                train_fasttext(path, arch, 2) - train_fasttext(path, arch, 1)
+            ),
+        }
+        if binary is not None:
+            runs["word2vec.c"] = lambda arch=arch: (  # type: ignore[misc]
+                train_word2vec_c(binary, path, arch, 2) - train_word2vec_c(binary, path, arch, 1)
+            )
+        best: dict[str, float] = {}
+        for _ in range(rounds):
+            for name, run in runs.items():
+                best[name] = min(best.get(name, float("inf")), run())
+        one = min(train_nlpkit(store, arch, 1, 1, threads=1)[0] for _ in range(rounds))
+        rows: list[list[Any]] = [
+            [
+                name,
+                f"{store.text_words / seconds / 1000:,.0f} k",
+                f"{seconds / best['nlpkit']:.1f} x",
+            ]
+            for name, seconds in best.items()
+        ]
+        rows.append(
+            [
+                "nlpkit, one thread",
+                f"{store.text_words / one / 1000:,.0f} k",
+                f"{one / best['nlpkit']:.2f} x",
+            ]
+        )
+        print_table(f"{arch}: training", ["system", "words/s", "nlpkit is faster by"], rows)
+
+
+def bench_command(corpus: Corpus, epochs: int) -> None:
+    """From a text file to saved vectors, Python's start included."""
+    path, _ = corpus
+    script = (
+        "import sys; from gensim.models import Word2Vec; "
+        "Word2Vec(corpus_file=sys.argv[1], vector_size=100, window=5, negative=5, min_count=5, "
+        f"sample=1e-3, sg=1, workers=2, epochs={epochs})"
+        ".wv.save_word2vec_format(sys.argv[2], binary=True)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["-o", f"{folder}/m", "--epochs", str(epochs), "--threads", "2", "--force", "-q"]
+        ours = run_command(nlpkit_command("word2vec", "train", path, *options))
+        peer = run_command([sys.executable, "-c", script, path, f"{folder}/v.bin"])
+    rows = [
+        ["nlpkit", ours.seconds, ours.megabytes, f"{peer.seconds / ours.seconds:.1f} x"],
+        ["gensim", peer.seconds, peer.megabytes, "1.0 x"],
+    ]
+    columns = ["system", "seconds", "peak MB", "to gensim"]
+    print_table(f"skip-gram, whole command, {epochs} epochs", columns, rows)
+
+
+def bench_quality(
+    corpus: Corpus, similarity: str, analogies: str, epochs: int, seeds: list[int]
+) -> None:
+    """Means over seeds."""
+    path, store = corpus
+    pairs = read_pairs(read_lines(similarity), similarity)
+    questions = read_questions(read_lines(analogies), analogies)
+    rows: list[list[Any]] = []
+    for arch in ("skipgram", "cbow"):
+        trained: dict[str, Callable[[int], Vectors]] = {
+            "nlpkit": lambda seed, arch=arch: train_nlpkit(store, arch, epochs, seed)[1],  # type: ignore[misc]
+            "gensim": lambda seed, arch=arch: train_gensim(path, arch, epochs, seed)[1],  # type: ignore[misc]
+        }
+        for name, train in trained.items():
+            scores = []
+            for seed in seeds:
+                vectors = train(seed)
+                scores.append(
+                    (
+                        evaluate_similarity(vectors, pairs).spearman,
+                        evaluate_analogies(vectors, questions).total.accuracy,
+                    )
+                )
+            means = [f"{statistics.mean(column):.4f}" for column in zip(*scores, strict=True)]
+            rows.append([f"{name} {arch}", *means])
+    title = f"Quality after {epochs} epochs, mean of seeds {' '.join(map(str, seeds))}"
+    print_table(title, ["system", "word pairs, Spearman", "analogies, accuracy"], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--corpus", default=str(SAMPLES / "world.txt"), help="plain text")
+    parser.add_argument("--similarity", default=str(SAMPLES / "world-pairs.tsv"))
+    parser.add_argument("--analogies", default=str(SAMPLES / "world-analogies.txt"))
+    parser.add_argument("--word2vec-c", metavar="BINARY")
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="*", help="speed command quality")
+    options = parser.parse_args()
+    corpus = (options.corpus, read_store(options.corpus))
+    parts: dict[str, Callable[[], None]] = {
+        "speed": lambda: bench_speed(corpus, options.word2vec_c, options.rounds),
+        "command": lambda: bench_command(corpus, options.epochs),
+        "quality": lambda: bench_quality(
+            corpus, options.similarity, options.analogies, options.epochs, options.seeds
+        ),
+    }
+    for name in options.only or parts:
+        parts[name]()
+
+
+if __name__ == "__main__":
+    main()
