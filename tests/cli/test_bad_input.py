@@ -137,7 +137,6 @@ def test_a_line_of_50_megabytes(run: Runner, made: Path) -> None:
     for command in (
         ["tokenize"],
         ["sentences"],
-        ["detokenize"],
         ["vocab", "build", "-q", "--no-specials"],
     ):
         run.ok(*command, "word.txt", "-o", "out.txt")
