@@ -22,6 +22,15 @@ TEXTS = [sentence.tokens for sentence in ENTITIES] + [
 ]
 
 
+@pytest.fixture(scope="module")
+def entity_tagger() -> Tagger:
+    run = run_of(ENTITIES, epochs=80, lr=0.02, dropout=0.1)
+    for _ in run.trainer.fit():
+        pass
+    run.model.eval()
+    return run.tagger()
+
+
 @pytest.mark.parametrize("encoder", ["lstm", "gru", "cnn", "transformer"])
 @pytest.mark.parametrize("one_way", [False, True])
 def test_numpy_gives_what_torch_gives(encoder: str, one_way: bool) -> None:
