@@ -8,6 +8,7 @@ the others; only ``dot`` and ``euclidean`` neighbours use the vectors as they ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -107,10 +108,8 @@ def analogy(
         if method is AnalogyMethod.COSADD:
             found += vectors.nearest(b - a + c, n, banned=banned, restrict=restrict)
             continue
-        if method is AnalogyMethod.COSMUL:
-            score = _multiplied(vectors, a, b, c)
-        else:
-            score = _pair_direction(vectors, a, b, c)
+        how = _multiplied if method is AnalogyMethod.COSMUL else _pair_direction
+        score = partial(how, vectors, a, b, c)
         n_rows = len(vectors) if restrict is None else min(restrict, len(vectors))
         rows, scores = best_rows(score, len(batch), n_rows, keep=n + 3)
         found += vectors.neighbours(rows, scores, banned, n)

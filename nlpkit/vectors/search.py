@@ -22,6 +22,7 @@ ScoreBlock = Callable[[int, int], "NDArray[np.float32]"]
 QUERIES_AT_ONCE = 1024
 _SCORES_AT_ONCE = 1 << 20
 _LARGEST_BLOCK = 1 << 16
+_SCORES_WORTH_THREADS = 1 << 24
 
 
 class _Best:
@@ -60,32 +61,70 @@ class _Best:
 
 
 def best_rows(
-    score: ScoreBlock, n_queries: int, n_rows: int, keep: int
+    make_score: Callable[[], ScoreBlock], n_queries: int, n_rows: int, keep: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The ``keep`` best rows of each query and their scores, both (queries, keep), best first.
 
-    Scores must be finite; at most ``n_rows`` rows come back.
+    Scores must be finite; at most ``n_rows`` rows come back. ``make_score`` is called once for
+    each thread, so that what it makes may keep memory of its own.
 
     >>> table = np.array([[0.1, 0.9, 0.5], [0.3, 0.2, 0.3]], np.float32)
-    >>> best_rows(lambda start, stop: table[:, start:stop], 2, 3, keep=2)[0].tolist()
+    >>> best_rows(lambda: lambda start, stop: table[:, start:stop], 2, 3, keep=2)[0].tolist()
     [[1, 2], [0, 2]]
     """
     keep = min(keep, n_rows)
     if keep == 0 or n_queries == 0:
         return np.empty((n_queries, 0), np.int64), np.empty((n_queries, 0), np.float32)
+    if n_queries * n_rows < _SCORES_WORTH_THREADS:
+        return _best_of_range(make_score(), n_queries, 0, n_rows, keep)
+    return _best_in_threads(make_score, n_queries, n_rows, keep)
+
+
+def _best_of_range(
+    score: ScoreBlock, n_queries: int, first: int, last: int, keep: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    keep = min(keep, last - first)
     best = _Best(n_queries, keep)
     block = max(keep, min(_LARGEST_BLOCK, _SCORES_AT_ONCE // n_queries))
     tidy_at = 0
-    for start in range(0, n_rows, block):
-        stop = min(start + block, n_rows)
+    for start in range(first, last, block):
+        stop = min(start + block, last)
         scores = score(start, stop)
-        if start == 0:
+        if start == first:
             # just under the block's own keep-th best, so that it is found among the candidates
             seed = np.partition(scores, -keep, axis=1)[:, -keep]
             best.threshold = np.nextafter(seed, np.float32(-np.inf), dtype=np.float32)
         best.add(scores, start)
         # with twice the rows seen, about as many candidates as kept ones have piled up
-        if stop >= tidy_at or len(best.rows) > 8 * keep * n_queries or stop == n_rows:
+        if stop - first >= tidy_at or len(best.rows) > 8 * keep * n_queries or stop == last:
             best.tidy()
-            tidy_at = 2 * stop
+            tidy_at = 2 * (stop - first)
     return best.rows.reshape(n_queries, keep), best.scores.reshape(n_queries, keep)
+
+
+def _best_in_threads(
+    make_score: Callable[[], ScoreBlock], n_queries: int, n_rows: int, keep: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """A range of rows for each core.
+
+    The matrix products could use all cores themselves, but then everything between them has one
+    core only, and the others wait for it by spinning.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    from nlpkit.parallel import available_cores
+
+    parts = min(available_cores(), n_rows)
+    cuts = [n_rows * part // parts for part in range(parts + 1)]
+
+    def search(part: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        return _best_of_range(make_score(), n_queries, cuts[part], cuts[part + 1], keep)
+
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(parts) as pool:
+        found = list(pool.map(search, range(parts)))
+    rows = np.concatenate([rows for rows, _ in found], axis=1)
+    scores = np.concatenate([scores for _, scores in found], axis=1)
+    order = np.lexsort((rows, -scores), axis=1)[:, :keep]
+    return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)

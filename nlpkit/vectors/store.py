@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -168,9 +168,10 @@ class Vectors:
         """
         queries = unit_rows(queries)
         scaled, products = _Scratch(), _Scratch()
+        inverse_norms = self._inverse_norms
 
         def block(start: int, stop: int) -> Floats:
-            rows, inverse = self.matrix[start:stop], self._inverse_norms[start:stop]
+            rows, inverse = self.matrix[start:stop], inverse_norms[start:stop]
             out = products.take(len(queries), len(rows))
             if len(queries) > self.dim:  # scale whichever is smaller: the rows or the products
                 rows = np.multiply(rows, inverse[:, None], out=scaled.take(*rows.shape))
@@ -211,13 +212,14 @@ class Vectors:
         for start in range(0, len(queries), at_once):
             batch = queries[start : start + at_once]
             bans = forbidden[start : start + len(batch)]
-            rows, _ = best_rows(self._scores(batch, metric), len(batch), n_rows, keep)
-            scores = self._exact(batch, rows, metric)
+            scores = partial(self._scores, batch, metric)
+            rows, _ = best_rows(scores, len(batch), n_rows, keep)
+            exact = self._exact(batch, rows, metric)
             sign = 1 if metric is Metric.EUCLIDEAN else -1
-            order = np.lexsort((rows, sign * scores), axis=1)
+            order = np.lexsort((rows, sign * exact), axis=1)
             rows = np.take_along_axis(rows, order, axis=1)
-            scores = np.take_along_axis(scores, order, axis=1)
-            found += self.neighbours(rows, scores, bans, n)
+            exact = np.take_along_axis(exact, order, axis=1)
+            found += self.neighbours(rows, exact, bans, n)
         return found
 
     def neighbours(

@@ -79,8 +79,18 @@ def test_equal_scores_come_in_row_order() -> None:
 def test_best_rows_breaks_ties_by_row_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "_SCORES_AT_ONCE", 4)
     scores = np.array([[1, 5, 5, 2, 5, 5, 0, 5]], np.float32)
-    rows, _ = best_rows(lambda start, stop: scores[:, start:stop], 1, 8, keep=3)
+    rows, _ = best_rows(lambda: lambda start, stop: scores[:, start:stop], 1, 8, keep=3)
     assert rows.tolist() == [[1, 2, 4]]
+
+
+@pytest.mark.parametrize("metric", list(Metric))
+def test_threads_find_the_same(monkeypatch: pytest.MonkeyPatch, metric: Metric) -> None:
+    vectors = random_vectors(rows=300)
+    alone = vectors.nearest(vectors.matrix, 7, metric=metric)
+    monkeypatch.setattr(search, "_SCORES_WORTH_THREADS", 0)
+    assert vectors.nearest(vectors.matrix, 7, metric=metric) == alone
+    assert vectors.nearest(vectors.matrix, 7, restrict=1)[0][0].row == 0
+    assert len(vectors.nearest(vectors.matrix, 299, metric=metric)[0]) == 299
 
 
 def test_a_zero_vector_is_at_a_right_angle_to_everything() -> None:
