@@ -55,11 +55,14 @@ def make_step(model: GPT) -> Callable[[Tensor, KeyValueCache], Tensor]:
         )
         for block in model.blocks
     ]
+    scale = size**-0.5
     last_norm, head = _norm(model.norm), _plain(model.head)
 
     def step(x: Tensor, cache: KeyValueCache) -> Tensor:
         batch, here = x.size(0), cache.length
-        mask = cache.mask_of_pads()  # (B, 1, 1, S)
+        mask = cache.mask_of_pads(heads)  # (B * H, 1, S)
+        beta = 0 if mask is None else 1
+        mask = x.new_zeros(1, 1, 1) if mask is None else mask
         turn = None if turns is None else turns[here]
         for layer, (norm_1, qk, v, gains, output, norm_2, up, down) in enumerate(blocks):
             h = norm_1(x)
@@ -69,15 +72,13 @@ def make_step(model: GPT) -> Callable[[Tensor, KeyValueCache], Tensor]:
             if turn is not None:
                 pairs = torch.view_as_complex(both.view(batch, 2 * heads, -1, 2))
                 both = torch.view_as_real(pairs * turn).view(batch, 2 * heads, size)
-            keys, values = cache.keys[layer], cache.values[layer]
-            keys[:, :, here] = both[:, heads:]
-            values[:, :, here] = v(h).view(batch, heads, size)
-            mixed = F.scaled_dot_product_attention(
-                both[:, :heads, None],
-                keys[:, :, : here + 1],
-                values[:, :, : here + 1],
-                attn_mask=mask,
-            )
+            keys, values = cache.keys[layer].flatten(0, 1), cache.values[layer].flatten(0, 1)
+            q, k = both[:, :heads].reshape(-1, 1, size), both[:, heads:].reshape(-1, size)
+            keys[:, here] = k
+            values[:, here] = v(h).view(-1, size)
+            # three small products are quicker than the fused kernel, which is made for long texts
+            scores = torch.baddbmm(mask, q, keys[:, : here + 1].mT, beta=beta, alpha=scale)
+            mixed = torch.bmm(scores.softmax(-1), values[:, : here + 1])  # (B * H, 1, D)
             x = x + output(mixed.view(batch, -1))
             x = x + down(activate(up(norm_2(x)), activation))
         return head(last_norm(x))

@@ -34,13 +34,14 @@ class KeyValueCache:
         self.last_ids: Tensor | None = None  # (B, previous), for models that embed them
         self.step = make_step(model)
 
-    def mask_of_pads(self) -> Tensor | None:
-        """For one new position: -inf on the pads, (B, 1, 1, S)."""
+    def mask_of_pads(self, heads: int) -> Tensor | None:
+        """For one new position: -inf on the pads, (B * H, 1, S)."""
         if self.pads is None:
             return None
         there = torch.arange(self.length + 1, device=self.pads.device)
-        mask = torch.zeros(len(self.pads), self.length + 1, device=self.pads.device)
-        return mask.masked_fill_(there < self.pads[:, None], float("-inf"))[:, None, None]
+        mask = torch.zeros(len(self.pads), 1, self.length + 1, device=self.pads.device)
+        mask.masked_fill_(there < self.pads[:, None, None], float("-inf"))
+        return mask.repeat_interleave(heads, dim=0)
 
     def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Add the new keys and values of a layer, give all so far."""
@@ -49,6 +50,20 @@ class KeyValueCache:
         keys[:, :, self.length : end] = k
         values[:, :, self.length : end] = v
         return keys[:, :, :end], values[:, :, :end]
+
+
+class Linear(nn.Linear):
+    """A linear layer whose weights come from ``initialize()`` or a file, not from its making."""
+
+    def reset_parameters(self) -> None:
+        """Nothing to do."""
+
+
+class Embedding(nn.Embedding):
+    """A table whose rows come from ``initialize()`` or a file, not from its making."""
+
+    def reset_parameters(self) -> None:
+        """Nothing to do."""
 
 
 class Norm(nn.Module):
@@ -79,9 +94,8 @@ class Rotary(nn.Module):
 
     def __init__(self, heads: int, head_dim: int, length: int, base: float = 10_000.0) -> None:
         super().__init__()
-        # made on the CPU even when the weights are not there yet (see read_model)
-        steps = torch.arange(0, head_dim, 2, device="cpu") / head_dim
-        angles = torch.outer(torch.arange(length, device="cpu"), base**-steps)  # (T, D/2)
+        steps = torch.arange(0, head_dim, 2) / head_dim
+        angles = torch.outer(torch.arange(length), base**-steps)  # (T, D/2)
         turns = torch.polar(torch.ones_like(angles), angles)
         # repeated for all heads of q and k: a product without broadcasting inside is faster
         turns = turns[:, None].expand(-1, 2 * heads, -1).contiguous()  # (T, 2H, D/2)
@@ -102,9 +116,9 @@ class Attention(nn.Module):
         super().__init__()
         dim, bias = settings.dim, settings.bias
         self.layer, self.heads, self.dropout = layer, settings.heads, settings.dropout
-        self.qk = nn.Linear(dim, 2 * dim, bias=bias)
-        self.v = nn.Linear(dim, dim, bias=bias)
-        self.output = nn.Linear(dim, dim, bias=bias)
+        self.qk = Linear(dim, 2 * dim, bias=bias)
+        self.v = Linear(dim, dim, bias=bias)
+        self.output = Linear(dim, dim, bias=bias)
         # normalised q and k need another temperature than 1/sqrt(D): their gains learn it
         gains = torch.ones(dim // settings.heads)
         self.gains = nn.Parameter(gains) if settings.qk_norm else None
@@ -152,8 +166,8 @@ class Block(nn.Module):
         dim = settings.dim
         self.norm_1, self.norm_2 = Norm(settings), Norm(settings)
         self.attention = Attention(settings, layer)
-        self.up = nn.Linear(dim, 4 * dim, bias=settings.bias)
-        self.down = nn.Linear(4 * dim, dim, bias=settings.bias)
+        self.up = Linear(dim, 4 * dim, bias=settings.bias)
+        self.down = Linear(4 * dim, dim, bias=settings.bias)
         self.activation = settings.activation
         self.dropout = nn.Dropout(settings.dropout)
 
@@ -188,12 +202,12 @@ class GPT(LanguageModel):
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
         self.settings = settings
-        self.embedding = nn.Embedding(settings.vocab_size, settings.dim)
+        self.embedding = Embedding(settings.vocab_size, settings.dim)
         self.previous = nn.ModuleList(
-            nn.Embedding(settings.vocab_size, settings.dim) for _ in range(settings.previous)
+            Embedding(settings.vocab_size, settings.dim) for _ in range(settings.previous)
         )
         learned = settings.positions == "learned"
-        self.position = nn.Embedding(settings.block_size, settings.dim) if learned else None
+        self.position = Embedding(settings.block_size, settings.dim) if learned else None
         self.rotary = (
             None
             if learned
@@ -202,7 +216,7 @@ class GPT(LanguageModel):
         self.blocks = nn.ModuleList(Block(settings, layer) for layer in range(settings.layers))
         self.dropout = nn.Dropout(settings.dropout)
         self.norm = Norm(settings)
-        self.head = nn.Linear(settings.dim, settings.vocab_size, bias=False)
+        self.head = Linear(settings.dim, settings.vocab_size, bias=False)
         if settings.tied:
             self.head.weight = self.embedding.weight
 
@@ -210,9 +224,11 @@ class GPT(LanguageModel):
     def initialize(self, generator: torch.Generator) -> None:
         """Random weights; what ends in the stream or in the logits starts at zero."""
         for name, parameter in self.named_parameters():
-            if parameter.dim() < 2:
-                continue
-            if "embedding" in name or "previous" in name or "position" in name:
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+            elif parameter.dim() < 2:
+                nn.init.ones_(parameter)
+            elif "embedding" in name or "previous" in name or "position" in name:
                 std = _STD if self.settings.tied else 1.0
                 nn.init.normal_(parameter, std=std, generator=generator)
             elif name.endswith(("output.weight", "down.weight", "head.weight")):

@@ -20,7 +20,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.lm.characters import Characters
 from nlpkit.lm.codec import Codec, save_codec
 from nlpkit.lm.gptmodel import GptModel
-from nlpkit.lm.models import CLASSES, adopt_weights
+from nlpkit.lm.models import adopt_weights, empty_model
 from nlpkit.lm.settings import ModelSettings
 from nlpkit.subwords import END_OF_TEXT, Subwords
 
@@ -127,8 +127,7 @@ def _assemble(
     if head is not None and not torch.equal(head, ours["embedding.weight"]):
         settings = ModelSettings.from_dict({**settings.to_dict(), "tied": False})
         ours["head.weight"] = head
-    with torch.device("meta"):
-        model = CLASSES["gpt"](settings)
+    model = empty_model(settings)
     ours = {name: value.float().contiguous() for name, value in ours.items()}
     return GptModel(adopt_weights(model, ours, source), codec)
 

@@ -37,8 +37,7 @@ def build_model(settings: ModelSettings, seed: int = 1) -> LanguageModel:
     >>> build_model(ModelSettings(model="bigram", vocab_size=3)).count_parameters()
     9
     """
-    with seeded(seed, 0, torch.device("cpu")):
-        model: LanguageModel = CLASSES[settings.model](settings)
+    model = empty_model(settings, seed)
     if isinstance(model, GPT):
         model.initialize(torch.Generator().manual_seed(seed))
     return model
@@ -83,9 +82,14 @@ def read_model(path: str | os.PathLike[str], settings: ModelSettings) -> Languag
     """Read the weights of a model folder into a model of these settings, ready to be used."""
     tensors = modeldir.read_weights(path)
     check_size(path, settings, tensors)
-    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
+    return adopt_weights(empty_model(settings), tensors, path)
+
+
+def empty_model(settings: ModelSettings, seed: int = 0) -> LanguageModel:
+    """A model before its weights are read; a small one of another kind than GPT has random ones."""
+    with seeded(seed, 0, torch.device("cpu")):
         model: LanguageModel = CLASSES[settings.model](settings)
-    return adopt_weights(model, tensors, path)
+    return model
 
 
 def check_size(path: str | os.PathLike[str], settings: ModelSettings, tensors: Any) -> None:
