@@ -30,9 +30,12 @@ from nlpkit.word2vec.tiles import (
     aligned_zeros,
     clear,
     copy_row,
+    mark_window,
+    noise_steps,
     paired_scores,
     scores,
     sigmoid,
+    true_steps,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int32]
 
 _ONE = np.float32(1.0)
+_SPARE = 16  # tiles and vectors may reach this far over the edge of a block
 
 
 class Workspace(NamedTuple):
@@ -60,12 +64,12 @@ class Workspace(NamedTuple):
     high: Ints  # (words,)
     noise: Ints  # (noise,)
     covers: Ints  # (rows,) skip-gram: in how many windows a word lies
-    weights: Floats  # (rows,) skip-gram: the same, for one noise word
+    weights: Floats  # (1, rows) how much one noise word counts
 
 
 def make_workspace(centres: int, noise: int, window: int, width: int, words: int) -> Workspace:
     """Room for blocks of that size, and for the tiles that reach over their edges."""
-    rows = centres + 2 * window + 2 * ROWS
+    rows = centres + 2 * window + 2 * _SPARE
     outputs = noise + centres + 2 * ROWS
     return Workspace(
         inputs=aligned_zeros(rows, width),
@@ -80,7 +84,7 @@ def make_workspace(centres: int, noise: int, window: int, width: int, words: int
         high=np.zeros(words, dtype=np.int32),
         noise=np.zeros(noise, dtype=np.int32),
         covers=np.zeros(rows, dtype=np.int32),
-        weights=np.zeros(rows, dtype=np.float32),
+        weights=aligned_zeros(1, rows),
     )
 
 
@@ -93,6 +97,20 @@ def _reach(first: int, last: int, window: int, low: Ints, high: Ints) -> tuple[i
     for p in range(max(first, last - window), last):
         stop = max(stop, high[p])
     return start, stop
+
+
+@njit(nogil=True, cache=True)
+def _centres_near(
+    position: int, first: int, last: int, window: int, low: Ints, high: Ints
+) -> tuple[int, int]:
+    """The centres, counted from ``first``, that may have a row of this tile in their windows."""
+    left = max(first, position - window)
+    right = min(last, position + ROWS + window)
+    while left < right and high[left] <= position:
+        left += 1
+    while left < right and low[right - 1] >= position + ROWS:
+        right -= 1
+    return left - first, right - first
 
 
 @njit(nogil=True, cache=True)
@@ -125,6 +143,7 @@ def skipgram_block(
 
     for i in range(rows):
         copy_row(inputs, i, input_rows, word[start + i], width)
+    for i in range(rows + 1):
         covers[i] = 0
     for k in range(n_noise):
         copy_row(outputs, k, output_rows, noise[k], width)
@@ -132,82 +151,70 @@ def skipgram_block(
         copy_row(outputs, n_noise + c, output_rows, word[first + c], width)
 
     # Scores: noise with every row, a centre with the rows of its window.
-    for k in range(0, n_noise, 2):
-        for i in range(0, rows, ROWS):
-            scores(outputs, k, inputs, i, width, pairs)
+    scores(outputs, 0, n_noise, inputs, 0, rows, width, pairs)
     for c in range(0, centres, 2):
         left, right = low[first + c], high[first + c]
         if c + 1 < centres:
             left, right = min(left, low[first + c + 1]), max(right, high[first + c + 1])
-        for i in range(left - start, right - start, ROWS):
-            scores(outputs, n_noise + c, inputs, i, width, pairs)
+        k = n_noise + c
+        scores(outputs, k, k + 2, inputs, left - start, right - start, width, pairs)
 
     # From scores to steps. For a true pair: lr * (1 - sigmoid(score)); what is no pair gets 0, as
     # far as the tiles below will look.
     loss = 0.0
     n_pairs = 0
     for c in range(centres):
-        k = n_noise + c
-        left, right = low[first + c] - start, high[first + c] - start
-        here = first + c - start
-        for i in range(left, right):
-            pairs[k, i] = sigmoid(-pairs[k, i])
-            covers[i] += 1
+        left, right, here = low[first + c] - start, high[first + c] - start, first + c - start
         if measure:
             for i in range(left, right):
                 if i != here:
-                    loss -= math.log(_ONE - pairs[k, i])
-        for i in range(left, right):
-            pairs[k, i] *= lr
-        for i in range(max(0, here - window - ROWS), left):
-            pairs[k, i] = 0
-        for i in range(right, here + window + 2 * ROWS):
-            pairs[k, i] = 0
-        pairs[k, here] = 0
-        covers[here] -= 1
+                    loss -= math.log(sigmoid(pairs[n_noise + c, i]))
+        seen, unseen = max(0, here - window - ROWS), here + window + 2 * ROWS
+        true_steps(pairs, n_noise + c, seen, unseen, left, right, here, lr)
+        covers[left] += 1
+        covers[right] -= 1
         n_pairs += right - left - 1
+    for i in range(1, rows):
+        covers[i] += covers[i - 1]
+    for i in range(first - start, last - start):
+        covers[i] -= 1  # a word is no context of its own
 
     # For noise: -lr * sigmoid(score), as often as the row has pairs. A noise word that happens to
     # be the centre is no noise for the centre's own window.
     for k in range(n_noise):
         for i in range(rows):
-            weights[i] = share * covers[i]
+            weights[0, i] = share * covers[i]
         if _count(word[first:last], noise[k]):
             for c in range(centres):
                 if word[first + c] == noise[k]:
                     for i in range(low[first + c] - start, high[first + c] - start):
                         if i != first + c - start:
-                            weights[i] -= share
-        for i in range(rows):
-            pairs[k, i] = sigmoid(pairs[k, i])
+                            weights[0, i] -= share
         if measure:
             for i in range(rows):
-                loss -= weights[i] * math.log(_ONE - pairs[k, i])
-        for i in range(rows):
-            pairs[k, i] *= -lr * weights[i]
+                loss -= weights[0, i] * math.log(sigmoid(-pairs[k, i]))
+        noise_steps(pairs, k, rows, weights, 0, lr)
 
     # Both changes are computed from the copies, so neither sees the other's.
     for i in range(0, rows, ROWS):
-        clear(change, width)
-        add_products(change, pairs, i, outputs, 0, n_noise, width)
-        near = start + i - first  # the centres that may have row i in their windows
-        from_centre = n_noise + max(0, near - window)
-        to_centre = n_noise + min(centres, near + ROWS + window)
-        add_products(change, pairs, i, outputs, from_centre, to_centre, width)
+        clear(change, 0, width)
+        add_products(change, 0, pairs, i, outputs, 0, n_noise, width)
+        left, right = _centres_near(start + i, first, last, window, low, high)
+        add_products(change, 0, pairs, i, outputs, n_noise + left, n_noise + right, width)
         for r in range(min(ROWS, rows - i)):
             add_row(input_rows, word[start + i + r], _ONE, change, r, width)
     by_row = pairs.T
     for k in range(0, n_noise, ROWS):
-        clear(change, width)
-        add_products(change, by_row, k, inputs, 0, rows, width)
+        clear(change, 0, width)
+        add_products(change, 0, by_row, k, inputs, 0, rows, width)
         for r in range(min(ROWS, n_noise - k)):
             add_row(output_rows, noise[k + r], _ONE, change, r, width)
     for c in range(0, centres, ROWS):
-        clear(change, width)
-        near = first + c - start
-        from_row, to_row = max(0, near - window), min(rows, near + ROWS + window)
-        add_products(change, by_row, n_noise + c, inputs, from_row, to_row, width)
-        for r in range(min(ROWS, centres - c)):
+        clear(change, 0, width)
+        tile = min(ROWS, centres - c)
+        left, right = _reach(first + c, first + c + tile, window, low, high)
+        add_products(change, 0, by_row, n_noise + c, inputs, left - start, right - start, width)
+        for r in range(tile):
             add_row(output_rows, word[first + c + r], _ONE, change, r, width)
     return loss, n_pairs
 
@@ -232,7 +239,8 @@ def cbow_block(
     skip-gram pair would. It is C times the exact step, and it learns far more in an epoch.
     """
     inputs, outputs, pairs, change = space.inputs, space.outputs, space.pairs, space.change
-    hidden, errors, shares, noise = space.hidden, space.errors, space.shares, space.noise
+    hidden, errors, shares, weights = space.hidden, space.errors, space.shares, space.weights
+    noise = space.noise
     word, low, high = space.word, space.low, space.high
     width = inputs.shape[1]
     start, stop = _reach(first, last, window, low, high)
@@ -246,46 +254,39 @@ def cbow_block(
         copy_row(outputs, n_noise + c, output_rows, word[first + c], width)
 
     for c in range(centres):
-        left, right = low[first + c] - start, high[first + c] - start
-        here = first + c - start
-        for i in range(max(0, here - window - ROWS), here + window + 2 * ROWS):
-            shares[c, i] = 0
-        for i in range(left, right):
-            shares[c, i] = 1
-        shares[c, here] = 0
+        left, right, here = low[first + c] - start, high[first + c] - start, first + c - start
+        seen, unseen = max(0, here - window - ROWS), here + window + 2 * ROWS
+        mark_window(shares, c, seen, unseen, left, right, here)
     by_row = shares.T
     for c in range(0, centres, ROWS):
-        clear(change, width)
-        near = first + c - start
-        from_row, to_row = max(0, near - window), min(rows, near + ROWS + window)
-        add_products(change, by_row, c, inputs, from_row, to_row, width)
-        clear(hidden[c : c + ROWS], width)
-        for r in range(min(ROWS, centres - c)):
+        clear(change, 0, width)
+        tile = min(ROWS, centres - c)
+        left, right = _reach(first + c, first + c + tile, window, low, high)
+        add_products(change, 0, by_row, c, inputs, left - start, right - start, width)
+        clear(hidden, c, width)
+        for r in range(tile):
             p = first + c + r
             weight = _ONE / np.float32(high[p] - low[p] - 1) if mean else _ONE
             add_row(hidden, c + r, weight, change, r, width)
 
     # Noise first: all of it with all windows.
-    for k in range(0, n_noise, 2):
-        for c in range(0, centres, ROWS):
-            scores(outputs, k, hidden, c, width, pairs)
+    scores(outputs, 0, n_noise, hidden, 0, centres, width, pairs)
     loss = 0.0
     for k in range(n_noise):
-        for c in range(centres):
-            is_noise = np.float32(word[first + c] != noise[k])
-            pairs[k, c] = is_noise * sigmoid(pairs[k, c])
         if measure:
             for c in range(centres):
-                loss -= share * math.log(_ONE - pairs[k, c])
+                if word[first + c] != noise[k]:
+                    loss -= share * math.log(sigmoid(-pairs[k, c]))
         for c in range(centres):
-            pairs[k, c] *= -lr * share
+            weights[0, c] = share if word[first + c] != noise[k] else np.float32(0.0)
+        noise_steps(pairs, k, centres, weights, 0, lr)
     for c in range(0, centres, ROWS):
-        clear(errors[c : c + ROWS], width)
-        add_products(errors[c : c + ROWS], pairs, c, outputs, 0, n_noise, width)
+        clear(errors, c, width)
+        add_products(errors, c, pairs, c, outputs, 0, n_noise, width)
     by_centre = pairs.T
     for k in range(0, n_noise, ROWS):
-        clear(change, width)
-        add_products(change, by_centre, k, hidden, 0, centres, width)
+        clear(change, 0, width)
+        add_products(change, 0, by_centre, k, hidden, 0, centres, width)
         for r in range(min(ROWS, n_noise - k)):
             add_row(output_rows, noise[k + r], _ONE, change, r, width)
 
@@ -295,15 +296,14 @@ def cbow_block(
     for c in range(centres):
         step = sigmoid(-pairs[0, c])
         if measure:
-            loss -= math.log(_ONE - step)
+            loss -= math.log(sigmoid(pairs[0, c]))
         add_row(errors, c, lr * step, outputs, n_noise + c, width)
         add_row(output_rows, word[first + c], lr * step, hidden, c, width)
 
     for i in range(0, rows, ROWS):
-        clear(change, width)
-        near = start + i - first
-        from_centre, to_centre = max(0, near - window), min(centres, near + ROWS + window)
-        add_products(change, shares, i, errors, from_centre, to_centre, width)
+        clear(change, 0, width)
+        left, right = _centres_near(start + i, first, last, window, low, high)
+        add_products(change, 0, shares, i, errors, left, right, width)
         for r in range(min(ROWS, rows - i)):
             add_row(input_rows, word[start + i + r], _ONE, change, r, width)
     return loss, centres

@@ -19,13 +19,13 @@ from nlpkit.word2vec.tiles import ROWS, aligned_zeros, padded
 if TYPE_CHECKING:
     from nlpkit.word2vec.tiles import Floats
 
-# Centre words to a block. Longer blocks read fewer rows; but all steps of a block start from the
-# same point, and CBOW, whose steps are C times the gradient, bears less of that.
-SKIPGRAM_BLOCK = 32
-CBOW_BLOCK = 16
+# Centre words to a block. Longer blocks read fewer rows, but all steps of a block start from the
+# same point, and at some length that begins to cost quality.
+BLOCK = 32
 # Noise words that a block shares, for each one that is asked for: sharing saves most of the work
-# and costs some variety, and this many give it back. Rounded up to whole tiles.
-SHARED_NOISE = 3
+# and costs some variety, and this many give it back. CBOW, which takes one step for a window where
+# skip-gram takes one for each word of it, needs more. Rounded up to whole tiles.
+SHARED_NOISE = {Arch.SKIPGRAM: 3, Arch.CBOW: 6}
 
 
 class CpuEngine:
@@ -35,7 +35,8 @@ class CpuEngine:
 
     def __init__(self, store: IdStore, config: Word2VecConfig, words_per_piece: int) -> None:
         self.config = config
-        self.ids = store.ids
+        self.ids = store.ids.view()
+        self.ids.flags.writeable = False  # one type, and one compiled kernel, for all stores
         self.longest_piece = words_per_piece + LONGEST_SENTENCE
         self.width = padded(config.dim)
         self.input = aligned_zeros(len(store.words), self.width)
@@ -49,8 +50,8 @@ class CpuEngine:
         elif config.loss is Loss.SOFTMAX:
             self.outputs_per_block = len(store.words)
         else:
-            self.outputs_per_block = -(-config.negative * SHARED_NOISE // ROWS) * ROWS
-        self.block = SKIPGRAM_BLOCK if config.arch is Arch.SKIPGRAM else CBOW_BLOCK
+            tiles = -(-config.negative * SHARED_NOISE[config.arch] // ROWS)
+            self.outputs_per_block = tiles * ROWS
 
     def matrices(self) -> tuple[Floats, Floats]:
         """The vectors of the words, and those of what is predicted: (vocabulary, dim) each."""
@@ -64,7 +65,7 @@ class CpuEngine:
 
     def make_workspace(self) -> Workspace:
         """Memory for one thread."""
-        centres = self.block if self.config.loss is Loss.NS else 1
+        centres = BLOCK if self.config.loss is Loss.NS else 1
         space = make_workspace(
             centres, self.outputs_per_block, self.config.window, self.width, self.longest_piece
         )
@@ -87,9 +88,9 @@ class CpuEngine:
         share = np.float32(config.negative / self.outputs_per_block)
         if cbow:
             return cbow_piece(
-                *where, self.noise, window, shrink, config.cbow_mean, self.block, rate, share, space
+                *where, self.noise, window, shrink, config.cbow_mean, BLOCK, rate, share, space
             )
-        return skipgram_piece(*where, self.noise, window, shrink, self.block, rate, share, space)
+        return skipgram_piece(*where, self.noise, window, shrink, BLOCK, rate, share, space)
 
     def compile(self) -> None:
         """Compile or load the kernel, by training on nothing."""

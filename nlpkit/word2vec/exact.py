@@ -91,7 +91,7 @@ def centre_step(
     n = 0
     if cbow:
         n = 1
-        clear(inputs, width)
+        clear(inputs, 0, width)
         weight = _ONE / np.float32(high[p] - low[p] - 1) if mean else _ONE
         for q in range(low[p], high[p]):
             if q != p:
@@ -102,9 +102,7 @@ def centre_step(
                 copy_row(inputs, n, input_rows, word[q], width)
                 n += 1
 
-    for k in range(0, len(targets), 2):
-        for i in range(0, n, ROWS):
-            scores(outputs, k, inputs, i, width, pairs)
+    scores(outputs, 0, len(targets), inputs, 0, n, width, pairs)
     if full:
         loss = _softmax_steps(pairs, len(targets), n, centre, lr)
     else:
@@ -118,13 +116,13 @@ def centre_step(
             continue
         # CBOW has one input, and each word of the window gets its whole change (see cbow_block).
         if i % ROWS == 0 and i < n:
-            clear(change, width)
-            add_products(change, pairs, i, outputs, 0, len(targets), width)
+            clear(change, 0, width)
+            add_products(change, 0, pairs, i, outputs, 0, len(targets), width)
         add_row(input_rows, word[q], _ONE, change, 0 if cbow else i % ROWS, width)
         i += 1
     for k in range(0, len(targets), ROWS):
-        clear(change, width)
-        add_products(change, by_row, k, inputs, 0, n, width)
+        clear(change, 0, width)
+        add_products(change, 0, by_row, k, inputs, 0, n, width)
         for r in range(min(ROWS, len(targets) - k)):
             add_row(output_rows, targets[k + r], _ONE, change, r, width)
     return loss, n

@@ -2,10 +2,9 @@
 
 numba turns plain loops into vector code when it can prove enough about them, but it cannot be
 told to keep a block of sums in registers, and that is where the speed of a matrix product comes
-from. So here is a type, ``Lanes`` consecutive float32, with the operations that the block
-products need: ``load``, ``store``, ``add``, ``subtract``, ``multiply_add``, ``splat``, ``zeros``,
-``store_sums``. They are called from ``@njit`` functions as if they were ordinary functions, and
-each becomes one or two machine instructions.
+from. So here is a type, ``LANES`` consecutive float32, with the operations that the kernels need,
+such as ``load``, ``multiply_add`` and ``store``. They are called from ``@njit`` functions as if
+they were ordinary functions, and each becomes one or two machine instructions.
 
 Any processor can run them: LLVM cuts the vectors to the width that is there.
 """
@@ -108,17 +107,17 @@ def splat(typing: Any, value: Any) -> Code:
 
 
 @_operation
-def add(typing: Any, left: Any, right: Any) -> Code:
-    """``left + right``"""
-    return _LANES(_LANES, _LANES), lambda context, builder, signature, arguments: builder.fadd(
+def multiply(typing: Any, left: Any, right: Any) -> Code:
+    """``left * right``"""
+    return _LANES(_LANES, _LANES), lambda context, builder, signature, arguments: builder.fmul(
         *arguments, flags=_FAST
     )
 
 
 @_operation
-def subtract(typing: Any, left: Any, right: Any) -> Code:
-    """``left - right``"""
-    return _LANES(_LANES, _LANES), lambda context, builder, signature, arguments: builder.fsub(
+def divide(typing: Any, left: Any, right: Any) -> Code:
+    """``left / right``"""
+    return _LANES(_LANES, _LANES), lambda context, builder, signature, arguments: builder.fdiv(
         *arguments, flags=_FAST
     )
 
@@ -132,6 +131,43 @@ def multiply_add(typing: Any, left: Any, right: Any, addend: Any) -> Code:
         return builder.fadd(builder.fmul(left, right, flags=_FAST), addend, flags=_FAST)
 
     return _LANES(_LANES, _LANES, _LANES), code
+
+
+@_operation
+def clamp(typing: Any, value: Any, bound: Any) -> Code:
+    """``value``, but not below ``-bound`` nor above ``bound``"""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value, above = arguments
+        below = builder.fneg(above)
+        value = builder.select(builder.fcmp_ordered("<", value, above), value, above)
+        return builder.select(builder.fcmp_ordered(">", value, below), value, below)
+
+    return _LANES(_LANES, _LANES), code
+
+
+@_operation
+def between(typing: Any, start: Any, stop: Any) -> Code:
+    """1 in the lanes ``start:stop`` and 0 in the others; both may lie outside the vector."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        numbers = ir.VectorType(_INDEX, LANES)
+        nothing = ir.Constant(numbers, ir.Undefined)
+
+        def spread(number: Any) -> Any:
+            first = builder.insert_element(
+                nothing, builder.trunc(number, _INDEX), ir.Constant(_INDEX, 0)
+            )
+            return _pick(builder, first, nothing, [0] * LANES)
+
+        lane = ir.Constant(numbers, list(range(LANES)))
+        inside = builder.and_(
+            builder.icmp_signed(">=", lane, spread(arguments[0])),
+            builder.icmp_signed("<", lane, spread(arguments[1])),
+        )
+        return builder.uitofp(inside, _VECTOR)
+
+    return _LANES(types.intp, types.intp), code
 
 
 @_operation

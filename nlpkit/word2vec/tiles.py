@@ -11,14 +11,19 @@ All matrices have rows of ``width`` floats, a multiple of 16: see ``padded``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
 
 from nlpkit.word2vec.simd import (
     LANES,
+    between,
+    clamp,
+    divide,
     load,
+    multiply,
     multiply_add,
     splat,
     store,
@@ -53,8 +58,10 @@ def aligned_zeros(rows: int, columns: int) -> Floats:
     return raw[start : start + size].view(np.float32).reshape(rows, columns)
 
 
-@njit(nogil=True, fastmath=True, cache=True)
-def scores(outputs: Floats, k: int, inputs: Floats, i: int, width: int, result: Floats) -> None:
+@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
+def _scores_tile(
+    outputs: Floats, k: int, inputs: Floats, i: int, width: int, result: Floats
+) -> None:
     """``result[k:k+2, i:i+4] = outputs[k:k+2] @ inputs[i:i+4].T``"""
     a0 = a1 = a2 = a3 = zeros()
     b0 = b1 = b2 = b3 = zeros()
@@ -77,6 +84,26 @@ def scores(outputs: Floats, k: int, inputs: Floats, i: int, width: int, result: 
 
 
 @njit(nogil=True, fastmath=True, cache=True)
+def scores(
+    outputs: Floats,
+    first: int,
+    last: int,
+    inputs: Floats,
+    start: int,
+    stop: int,
+    width: int,
+    result: Floats,
+) -> None:
+    """``result[first:last, start:stop] = outputs[first:last] @ inputs[start:stop].T``
+
+    Rounded up to whole tiles: what lies beyond the edges is overwritten with nonsense.
+    """
+    for k in range(first, last, 2):
+        for i in range(start, stop, ROWS):
+            _scores_tile(outputs, k, inputs, i, width, result)
+
+
+@njit(nogil=True, fastmath=True, cache=True)
 def paired_scores(
     outputs: Floats, k: int, inputs: Floats, i: int, width: int, result: Floats, row: int
 ) -> None:
@@ -93,6 +120,7 @@ def paired_scores(
 @njit(nogil=True, fastmath=True, cache=True)
 def add_products(
     result: Floats,
+    row: int,
     weights: Floats,
     j: int,
     rows: Floats,
@@ -100,13 +128,13 @@ def add_products(
     stop: int,
     width: int,
 ) -> None:
-    """``result[0:4] += weights[start:stop, j:j+4].T @ rows[start:stop]``"""
+    """``result[row:row+4] += weights[start:stop, j:j+4].T @ rows[start:stop]``"""
     d = 0
     while d + 2 * LANES <= width:
-        a0, a1 = load(result, 0, d), load(result, 1, d)
-        a2, a3 = load(result, 2, d), load(result, 3, d)
-        b0, b1 = load(result, 0, d + LANES), load(result, 1, d + LANES)
-        b2, b3 = load(result, 2, d + LANES), load(result, 3, d + LANES)
+        a0, a1 = load(result, row, d), load(result, row + 1, d)
+        a2, a3 = load(result, row + 2, d), load(result, row + 3, d)
+        b0, b1 = load(result, row, d + LANES), load(result, row + 1, d + LANES)
+        b2, b3 = load(result, row + 2, d + LANES), load(result, row + 3, d + LANES)
         for k in range(start, stop):
             a = load(rows, k, d)
             b = load(rows, k, d + LANES)
@@ -122,46 +150,46 @@ def add_products(
             weight = splat(weights[k, j + 3])
             a3 = multiply_add(weight, a, a3)
             b3 = multiply_add(weight, b, b3)
-        store(result, 0, d, a0)
-        store(result, 1, d, a1)
-        store(result, 2, d, a2)
-        store(result, 3, d, a3)
-        store(result, 0, d + LANES, b0)
-        store(result, 1, d + LANES, b1)
-        store(result, 2, d + LANES, b2)
-        store(result, 3, d + LANES, b3)
+        store(result, row, d, a0)
+        store(result, row + 1, d, a1)
+        store(result, row + 2, d, a2)
+        store(result, row + 3, d, a3)
+        store(result, row, d + LANES, b0)
+        store(result, row + 1, d + LANES, b1)
+        store(result, row + 2, d + LANES, b2)
+        store(result, row + 3, d + LANES, b3)
         d += 2 * LANES
     if d < width:
-        a0, a1 = load(result, 0, d), load(result, 1, d)
-        a2, a3 = load(result, 2, d), load(result, 3, d)
+        a0, a1 = load(result, row, d), load(result, row + 1, d)
+        a2, a3 = load(result, row + 2, d), load(result, row + 3, d)
         for k in range(start, stop):
             a = load(rows, k, d)
             a0 = multiply_add(splat(weights[k, j]), a, a0)
             a1 = multiply_add(splat(weights[k, j + 1]), a, a1)
             a2 = multiply_add(splat(weights[k, j + 2]), a, a2)
             a3 = multiply_add(splat(weights[k, j + 3]), a, a3)
-        store(result, 0, d, a0)
-        store(result, 1, d, a1)
-        store(result, 2, d, a2)
-        store(result, 3, d, a3)
+        store(result, row, d, a0)
+        store(result, row + 1, d, a1)
+        store(result, row + 2, d, a2)
+        store(result, row + 3, d, a3)
 
 
-@njit(nogil=True, fastmath=True, cache=True)
-def clear(rows: Floats, width: int) -> None:
-    """``rows[0:4] = 0``"""
+@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
+def clear(rows: Floats, row: int, width: int) -> None:
+    """``rows[row:row+4] = 0``"""
     for d in range(0, width, LANES):
         for r in range(ROWS):
-            store(rows, r, d, zeros())
+            store(rows, row + r, d, zeros())
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
 def copy_row(target: Floats, i: int, source: Floats, j: int, width: int) -> None:
     """``target[i] = source[j]``"""
     for d in range(0, width, LANES):
         store(target, i, d, load(source, j, d))
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
 def add_row(target: Floats, i: int, weight: np.float32, source: Floats, j: int, width: int) -> None:
     """``target[i] += weight * source[j]``"""
     for d in range(0, width, LANES):
@@ -170,18 +198,59 @@ def add_row(target: Floats, i: int, weight: np.float32, source: Floats, j: int, 
 
 @njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
 def sigmoid(x: np.float32) -> np.float32:
-    """``1 / (1 + exp(-x))`` to within 3e-6, without a branch or a table.
+    """``1 / (1 + exp(-x))``"""
+    return np.float32(1.0) / (np.float32(1.0) + np.float32(math.exp(-x)))
+
+
+@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
+def _sigmoids(x: Any) -> Any:
+    """The same for a vector, to within 3e-6, without a branch or a table.
 
     It is ``(1 + tanh(x / 2)) / 2`` with Lambert's continued fraction for tanh,
     t / (1 + t^2 / (3 + t^2 / (5 + ...))), cut after nine terms and written as a quotient.
     """
-    t = min(max(x * np.float32(0.5), np.float32(-6.0)), np.float32(6.0))
-    s = t * t
-    above = np.float32(34459425) + s * (
-        np.float32(4729725) + s * (np.float32(135135) + s * (np.float32(990) + s))
-    )
-    below = np.float32(34459425) + s * (
-        np.float32(16216200)
-        + s * (np.float32(945945) + s * (np.float32(13860) + s * np.float32(45)))
-    )
-    return np.float32(0.5) + np.float32(0.5) * t * above / below
+    t = clamp(multiply(x, splat(np.float32(0.5))), splat(np.float32(6.0)))
+    s = multiply(t, t)
+    above = multiply_add(s, splat(np.float32(1.0)), splat(np.float32(990.0)))
+    above = multiply_add(s, above, splat(np.float32(135135.0)))
+    above = multiply_add(s, above, splat(np.float32(4729725.0)))
+    above = multiply_add(s, above, splat(np.float32(34459425.0)))
+    below = multiply_add(s, splat(np.float32(45.0)), splat(np.float32(13860.0)))
+    below = multiply_add(s, below, splat(np.float32(945945.0)))
+    below = multiply_add(s, below, splat(np.float32(16216200.0)))
+    below = multiply_add(s, below, splat(np.float32(34459425.0)))
+    half = splat(np.float32(0.5))
+    return multiply_add(multiply(t, half), divide(above, below), half)
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def true_steps(
+    pairs: Floats, k: int, start: int, stop: int, left: int, right: int, here: int, lr: np.float32
+) -> None:
+    """Scores in ``pairs[k, start:stop]`` to ``lr * (1 - sigmoid(score))`` from left to right, but 0
+    outside and at ``here``."""
+    for i in range(start, stop, LANES):
+        none = multiply(between(here - i, here - i + 1), splat(np.float32(-1.0)))
+        is_pair = multiply_add(none, splat(np.float32(1.0)), between(left - i, right - i))
+        errors = _sigmoids(multiply(load(pairs, k, i), splat(np.float32(-1.0))))
+        store(pairs, k, i, multiply(multiply(is_pair, splat(lr)), errors))
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def noise_steps(
+    pairs: Floats, k: int, stop: int, weights: Floats, row: int, lr: np.float32
+) -> None:
+    """Scores in ``pairs[k, :stop]`` to ``-lr * weights[row] * sigmoid(score)``"""
+    for i in range(0, stop, LANES):
+        weight = multiply(load(weights, row, i), splat(-lr))
+        store(pairs, k, i, multiply(weight, _sigmoids(load(pairs, k, i))))
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def mark_window(
+    marks: Floats, k: int, start: int, stop: int, left: int, right: int, here: int
+) -> None:
+    """``marks[k, start:stop]`` is 1 from left to right, but 0 outside and at ``here``."""
+    for i in range(start, stop, LANES):
+        none = multiply(between(here - i, here - i + 1), splat(np.float32(-1.0)))
+        store(marks, k, i, multiply_add(none, splat(np.float32(1.0)), between(left - i, right - i)))
