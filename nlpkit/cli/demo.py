@@ -94,7 +94,7 @@ STEPS = [
         "Restaurant reviews: train, score on the test part, ask",
         "nlpkit classify train sample_corpora/reviews.tsv -o reviews.model"
         " && nlpkit classify evaluate reviews.model sample_corpora/reviews.tsv"
-        " && echo 'The soup was cold and the waiter rude' | nlpkit classify predict reviews.model",
+        " && echo 'horrible service and cold food' | nlpkit classify predict reviews.model",
     ),
     Step(
         "A small GPT learns to tell tales",
