@@ -1,4 +1,4 @@
-"""One more token through a GPT, in as few calls of torch as it takes.
+"""Generating with a GPT: the cache, and one more token in as few calls of torch as it takes.
 
 For a small model most of the time of a token goes into calling, not into computing. This is the
 same arithmetic as ``GPT.forward`` with a cache, for one position: no modules in between, x kept as
@@ -16,9 +16,41 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from nlpkit.lm.gpt import GPT, KeyValueCache, Norm
+    from nlpkit.lm.gpt import GPT, Norm
 
 Layer = Callable[[Tensor], Tensor]
+
+
+class KeyValueCache:
+    """Keys and values of all layers, (B, H, block_size, D) each, filled from the left."""
+
+    def __init__(self, model: GPT, batch: int) -> None:
+        settings = model.settings
+        weight = model.embedding.weight
+        shape = (batch, settings.heads, settings.block_size, settings.dim // settings.heads)
+        self.keys = [weight.new_empty(shape) for _ in range(settings.layers)]
+        self.values = [weight.new_empty(shape) for _ in range(settings.layers)]
+        self.length = 0
+        self.pads: Tensor | None = None
+        self.last_ids: Tensor | None = None  # (B, previous), for models that embed them
+        self.step = make_step(model)
+
+    def mask_of_pads(self, heads: int) -> Tensor | None:
+        """For one new position: -inf on the pads, (B * H, 1, S)."""
+        if self.pads is None:
+            return None
+        there = torch.arange(self.length + 1, device=self.pads.device)
+        mask = torch.zeros(len(self.pads), 1, self.length + 1, device=self.pads.device)
+        mask.masked_fill_(there < self.pads[:, None, None], float("-inf"))
+        return mask.repeat_interleave(heads, dim=0)
+
+    def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the new keys and values of a layer, give all so far."""
+        end = self.length + k.size(2)
+        keys, values = self.keys[layer], self.values[layer]
+        keys[:, :, self.length : end] = k
+        values[:, :, self.length : end] = v
+        return keys[:, :, :end], values[:, :, :end]
 
 
 def _plain(layer: Any) -> Layer:

@@ -13,43 +13,11 @@ from torch import Tensor, nn
 
 from nlpkit.errors import NlpkitError
 from nlpkit.lm.base import LanguageModel, cross_entropy, text_begins
-from nlpkit.lm.decode import make_step
+from nlpkit.lm.decode import KeyValueCache
 from nlpkit.lm.settings import ModelSettings
 from nlpkit.nn.fused import relu_squared
 
 _STD = 0.02  # of initial weights
-
-
-class KeyValueCache:
-    """Keys and values of all layers, (B, H, block_size, D) each, filled from the left."""
-
-    def __init__(self, model: GPT, batch: int) -> None:
-        settings = model.settings
-        weight = model.embedding.weight
-        shape = (batch, settings.heads, settings.block_size, settings.dim // settings.heads)
-        self.keys = [weight.new_empty(shape) for _ in range(settings.layers)]
-        self.values = [weight.new_empty(shape) for _ in range(settings.layers)]
-        self.length = 0
-        self.pads: Tensor | None = None
-        self.last_ids: Tensor | None = None  # (B, previous), for models that embed them
-        self.step = make_step(model)
-
-    def mask_of_pads(self, heads: int) -> Tensor | None:
-        """For one new position: -inf on the pads, (B * H, 1, S)."""
-        if self.pads is None:
-            return None
-        there = torch.arange(self.length + 1, device=self.pads.device)
-        mask = torch.zeros(len(self.pads), 1, self.length + 1, device=self.pads.device)
-        mask.masked_fill_(there < self.pads[:, None, None], float("-inf"))
-        return mask.repeat_interleave(heads, dim=0)
-
-    def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the new keys and values of a layer, give all so far."""
-        end = self.length + k.size(2)
-        keys, values = self.keys[layer], self.values[layer]
-        keys[:, :, self.length : end] = k
-        values[:, :, self.length : end] = v
-        return keys[:, :, :end], values[:, :, :end]
 
 
 class Linear(nn.Linear):

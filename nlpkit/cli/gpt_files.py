@@ -1,0 +1,118 @@
+"""``nlpkit gpt import``, ``export`` and ``attention``: what goes into and out of a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from nlpkit import modeldir, textio
+from nlpkit.cli import options
+from nlpkit.cli.output import Notes, open_output
+
+
+def import_(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A Hugging Face GPT-2 folder, or a ckpt.pt.")
+    ],
+    output: options.NewModel = ...,  # type: ignore[assignment]
+    tokenizer: Annotated[
+        str | None,
+        typer.Option("--tokenizer", metavar="PATH", help="A tokenizer.json or GPT-2 folder."),
+    ] = None,
+    meta: Annotated[
+        str | None,
+        typer.Option(
+            "--characters", metavar="FILE", help="The training text of a character model."
+        ),
+    ] = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Take over a GPT-2 of Hugging Face's form, or a checkpoint of nanoGPT.
+
+    A folder has config.json, *.safetensors, and tokenizer.json or vocab.json + merges.txt. A
+    nanoGPT checkpoint knows no tokeniser: name one, or give the text whose characters it learned.
+
+    Examples:
+      $ nlpkit gpt import gpt2/ -o gpt2.model
+      $ nlpkit gpt import out/ckpt.pt --characters input.txt -o shakespeare.model
+    """
+    from nlpkit.lm.gpt2 import import_gpt2, import_nanogpt
+    from nlpkit.lm.gptmodel import KIND
+
+    modeldir.check_new(output, force=force)
+    if Path(source).is_dir():
+        gpt = import_gpt2(source, tokenizer)
+    else:
+        characters = None
+        if meta is not None:
+            characters = "".join(block.text() for block in textio.read_blocks([meta]))
+        gpt = import_nanogpt(source, tokenizer, characters)
+    record = modeldir.ModelConfig(
+        kind=KIND, settings={"architecture": gpt.model.settings.to_dict()}
+    )
+    with modeldir.create(output, record, force=force) as folder:
+        gpt.save(folder)
+    Notes(quiet).say(f"{gpt.model.count_parameters():,} parameters; wrote {output}")
+
+
+def export(
+    model: options.Model,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="DIR", help="The folder to write.")
+    ],
+    to: Annotated[Literal["hf"], typer.Option("--to", help="hf: Hugging Face's form.")] = "hf",
+    quiet: options.Quiet = False,
+) -> None:
+    """Write a GPT-2 model as a folder that transformers loads.
+
+    Only models of GPT-2's kind fit that form: those that came in by nlpkit gpt import, trained
+    further or not.
+
+    Examples:
+      $ nlpkit gpt export gpt2.model --to hf -o gpt2-again/
+    """
+    from nlpkit.lm.gpt2 import export_gpt2
+    from nlpkit.lm.gptmodel import GptModel
+
+    export_gpt2(GptModel.load(model), output)
+    Notes(quiet).say(f"wrote {output}")
+
+
+def attention(
+    model: options.Model,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to read.")],
+    layer: Annotated[
+        int | None, typer.Option("--layer", min=1, help="Only this layer, from 1.")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option("--head", min=1, help="Only this head, from 1.")
+    ] = None,
+    plot: Annotated[
+        str | None, typer.Option("--plot", metavar="FILE", help="Draw it to a picture.")
+    ] = None,
+) -> None:
+    """Show what each token looks at: attention weights, by layer and head, as JSON lines.
+
+    Keys: layer, head, tokens, weights (a row for each token: what it looks at, from the first to
+    itself, adds up to 1).
+
+    Examples:
+      $ nlpkit gpt train sample_corpora/tales.txt -o tales.model --max-time 30s
+      $ nlpkit gpt attention tales.model "Once upon a time" --layer 1 --head 2
+      $ nlpkit gpt attention tales.model "Once upon a time" --plot attention.png > weights.jsonl
+    """
+    from nlpkit.lm.attention import attention_records, draw_attention
+    from nlpkit.lm.gptmodel import GptModel
+    from nlpkit.pictures import check_picture
+
+    if plot is not None:
+        check_picture(plot)
+    records = attention_records(GptModel.load(model), text, layer, head)
+    if plot is not None:
+        draw_attention(records, plot)
+    with open_output("-") as out:
+        for record in records:
+            out.write_json(record)
