@@ -19,6 +19,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.tokenizers.base import LONGEST_KEPT, TABLE_LIMIT, Span
 
 END_OF_TEXT = "<|endoftext|>"
+MARKS = '.,!?;:)"-'  # behind a letter or digit these are always a piece of their own
 
 
 def byte_alphabet() -> dict[int, str]:
@@ -155,21 +156,15 @@ class Subwords:
         return rows
 
     def _encode_by_table(self, table: _WordTable, texts: Sequence[str]) -> list[list[int]]:
-        rows = [self._look_up(table, text) for text in texts]
-        table.learn([text for text, row in zip(texts, rows, strict=True) if row is None])
-        # what is still missing holds special tokens or odd white space
-        rows = [
-            self._look_up(table, text) if row is None else row
-            for text, row in zip(texts, rows, strict=True)
-        ]
+        rows = table.encode(texts)
+        if any(special in "\n".join(texts) for special in self._specials):
+            for index, text in enumerate(texts):
+                if any(special in text for special in self._specials):
+                    rows[index] = None
+        # what is missing holds special tokens or odd white space
         left = [text for text, row in zip(texts, rows, strict=True) if row is None]
         by_library = iter(self._encode_by_library(left))
         return [next(by_library) if row is None else row for row in rows]
-
-    def _look_up(self, table: _WordTable, text: str) -> list[int] | None:
-        if any(special in text for special in self._specials):
-            return None
-        return table.look_up(text)
 
     def _encode_by_library(self, texts: Sequence[str]) -> list[list[int]]:
         encodings = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
@@ -195,53 +190,61 @@ class _WordTable:
     """Ids of words seen before: ``first`` at the start of a text, ``other`` behind a space."""
 
     BATCH = 200  # words encoded as one text, so that the library is not called for each
-    MARKS = '.,!?;:)"-'  # behind a letter or digit these are always a piece of their own
 
     def __init__(self, model: Subwords, separator: int) -> None:
         self._encode = model._encode_by_library
+        self._tokenize = model.backend.model.tokenize
         self._separator = separator  # the id of a newline, which never merges with its neighbours
         self._first: dict[str, tuple[int, ...]] = {}
         self._other: dict[str, tuple[int, ...]] = {}
 
-    def look_up(self, text: str) -> list[int] | None:
-        """Ids of a text, or nothing if a word of it is not in the table."""
-        words = iter(text.split(" "))
+    def encode(self, texts: Sequence[str]) -> list[list[int] | None]:
+        """Ids of texts, or nothing for one that has a word the table cannot keep."""
+        if len(self._first) + len(self._other) > TABLE_LIMIT:
+            self._first.clear()
+            self._other.clear()
+        split = [text.split(" ") for text in texts]
+        openings = [words.pop(0) for words in split]
+        self._add_to(self._first, set(openings), "")
+        self._add_to(self._other, set().union(*split), " ")
+        return [self._look_up(first, others) for first, others in zip(openings, split, strict=True)]
+
+    def _look_up(self, opening: str, others: list[str]) -> list[int] | None:
         try:
-            row = list(self._first[next(words)])
-            row.extend(itertools.chain.from_iterable(map(self._other.__getitem__, words)))
+            row = list(self._first[opening])
+            row.extend(itertools.chain.from_iterable(map(self._other.__getitem__, others)))
         except KeyError:
             return None
         return row
 
-    def learn(self, texts: Sequence[str]) -> None:
-        """Add the new words of these texts, unless white space touches their edge."""
-        if len(self._first) + len(self._other) > TABLE_LIMIT:
-            self._first.clear()
-            self._other.clear()
-        first: set[str] = set()
-        other: set[str] = set()
-        for text in texts:
-            opening, *others = text.split(" ")
-            first.add(opening)
-            other.update(others)
-        marked = {word: self._without_marks(word) for word in first | other}
-        marks = {word[len(core) :] for word, core in marked.items() if core}
-        for table, words, before in ((self._first, first | marks, ""), (self._other, other, " ")):
-            new = [word for word in words - table.keys() if _is_clean(word)]
-            self._add(table, {marked.get(word) or word for word in new} - table.keys(), before)
-            for word in new:
-                core = marked.get(word)
-                if core:
-                    table[word] = table[core] + self._first[word[len(core) :]]
+    def _add_to(self, table: dict[str, tuple[int, ...]], words: set[str], before: str) -> None:
+        space = byte_alphabet()[ord(" ")] if before else ""
+        by_library: list[str] = []
+        for word in words:
+            if word in table or not 0 < len(word) <= LONGEST_KEPT:
+                continue
+            core = word.rstrip(MARKS)
+            if core.isascii() and core.isalpha():
+                # one piece, whose letters stand for themselves in the alphabet of bytes
+                ids = table.get(core)
+                if ids is None:
+                    ids = tuple([token.id for token in self._tokenize(space + core)])
+                    table[core] = ids
+                if core is not word:
+                    table[word] = ids + self._ids_of_marks(word[len(core) :])
+            elif word.split() == [word]:
+                by_library.append(word)
+        self._add_by_library(table, by_library, before)
 
-    def _without_marks(self, word: str) -> str:
-        """The word before its closing marks, or nothing if there are none to cut off."""
-        core = word.rstrip(self.MARKS)
-        return core if len(core) < len(word) and core[-1:].isalnum() and core.isascii() else ""
+    def _ids_of_marks(self, marks: str) -> tuple[int, ...]:
+        if marks not in self._first:
+            self._first[marks] = tuple(self._encode([marks])[0])
+        return self._first[marks]
 
-    def _add(self, table: dict[str, tuple[int, ...]], words: set[str], before: str) -> None:
-        new = list(words)
-        batches = [new[start : start + self.BATCH] for start in range(0, len(new), self.BATCH)]
+    def _add_by_library(
+        self, table: dict[str, tuple[int, ...]], words: Sequence[str], before: str
+    ) -> None:
+        batches = [words[start : start + self.BATCH] for start in range(0, len(words), self.BATCH)]
         between = f"\n{before}"
         texts = [f"{before}{between.join(batch)}\n" for batch in batches]
         for batch, ids in zip(batches, self._encode(texts), strict=True):
@@ -250,16 +253,6 @@ class _WordTable:
                 end = ids.index(self._separator, start)
                 table[word] = tuple(ids[start:end])
                 start = end + 1
-
-
-def _is_clean(word: str) -> bool:
-    """Whether the pattern cuts before and after this word whatever its neighbours are."""
-    return (
-        0 < len(word) <= LONGEST_KEPT
-        and not word[0].isspace()
-        and not word[-1].isspace()
-        and "\n" not in word
-    )
 
 
 def _splits_at_spaces(config: dict[str, Any]) -> bool:
