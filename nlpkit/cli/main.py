@@ -6,12 +6,14 @@ a test keeps the two equal.
 
 from __future__ import annotations
 
+import copy
 import importlib
 import sys
 from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command_name
 
 import nlpkit
 from nlpkit.cli.frame import full_disk_is_one_line, hide_environment
@@ -64,6 +66,8 @@ ALIASES = {"w2v": "word2vec"}
 class LazyGroup(TyperGroup):
     """The root: knows all names, imports a module only to run or describe its command."""
 
+    _following = ""  # the word behind the command's name
+
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
@@ -72,7 +76,7 @@ class LazyGroup(TyperGroup):
         if entry is None:
             return None
         module = importlib.import_module(f"nlpkit.cli.{entry.module}")
-        command = typer.main.get_command(module.app)
+        command = typer.main.get_command(_only(module.app, self._following))
         command.name = cmd_name
         return command
 
@@ -96,7 +100,24 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         # the names are what "did you mean" chooses from
         self.commands = dict.fromkeys([*COMMANDS, *ALIASES])  # type: ignore[assignment]
+        self._following = args[1] if len(args) > 1 else ""
         return super().resolve_command(ctx, args)
+
+
+def _only(app: typer.Typer, name: str) -> typer.Typer:
+    """The app with one of its commands, if it has one of this name: each takes a while to build."""
+    named = [
+        (command.name or get_command_name(command.callback.__name__), command)
+        for command in app.registered_commands
+        if command.callback
+    ]
+    wanted = [command for own_name, command in named if own_name == name]
+    if not wanted:
+        return app
+    smaller = copy.copy(app)
+    smaller.registered_commands = wanted
+    smaller.registered_groups = []
+    return smaller
 
 
 app = typer.Typer(
