@@ -6,6 +6,7 @@ search through bytes, and only the words that are shown are ever decoded.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, overload
@@ -110,13 +111,11 @@ class StoredWords(Sequence[str]):
     def _decode_all(self) -> list[str]:
         """Every word, in one go and kept."""
         if self._all is None:
-            try:
-                lines = self._data[1:-1].decode().split("\n")
-            except UnicodeDecodeError:
-                lines = [""]  # makes the check below fail
-            if not all("\t" in line for line in lines):
-                lines = [f"{self._line(row)[0]}\t" for row in range(len(self))]  # says which
-            self._all = [line.rpartition("\t")[0] for line in lines]
+            text = self._data[1:].decode(errors="replace")
+            words = re.findall(r"(.*)\t[0-9]+\n", text)
+            if len(words) != len(self) or "\ufffd" in text:
+                words = [self._line(row)[0] for row in range(len(self))]  # says what is damaged
+            self._all = words
         return self._all
 
     @cached_property
