@@ -251,7 +251,9 @@ class Trainer:
                 hint="a lower --lr, a longer --warmup or a smaller --grad-clip",
             )
         if self.settings.grad_clip > 0:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.grad_clip)
+            # sparse ones are rows of tables, whose optimizer scales each row by itself
+            dense = [p for p in self.model.parameters() if p.grad is None or not p.grad.is_sparse]
+            nn.utils.clip_grad_norm_(dense, self.settings.grad_clip)
         for optimizer in self.optimizers:
             optimizer.step()
         return total, items

@@ -9,9 +9,6 @@ sigmoid those of labels that do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -55,32 +52,6 @@ class BagModel(nn.Module):
             weights = kept / (1 - self.dropout)
         added = self.embedding(rows, starts[:-1], per_sample_weights=weights)
         return self.output(added / counts.clamp(min=1).sqrt())
-
-
-class SparseAdagrad(torch.optim.Optimizer):
-    """Adagrad that touches only the rows that have a gradient: a step costs what its batch does.
-
-    Torch has one too; it complains about sparse tensors it makes itself.
-    """
-
-    def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:
-        super().__init__(parameters, {"lr": lr})
-        for parameter in self._parameters():
-            self.state[parameter]["squares"] = torch.zeros_like(parameter)
-
-    def _parameters(self) -> list[Tensor]:
-        return [parameter for group in self.param_groups for parameter in group["params"]]
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                gradient = parameter.grad.coalesce()
-                rows, values = gradient.indices()[0], gradient.values()
-                squares = self.state[parameter]["squares"]
-                squares.index_add_(0, rows, values.square())
-                update = values / (squares[rows].sqrt() + 1e-10)
-                parameter.index_add_(0, rows, update, alpha=-group["lr"])
 
 
 class SequenceModel(nn.Module):

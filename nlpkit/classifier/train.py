@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from nlpkit import modeldir
 from nlpkit.classifier.data import Example
 from nlpkit.classifier.features import BagMaker, FeatureIndex
-from nlpkit.classifier.model import BagModel, SequenceModel, SparseAdagrad, label_loss
+from nlpkit.classifier.model import BagModel, SequenceModel, label_loss
 from nlpkit.classifier.predictor import KIND, Classifier, WordIds
 from nlpkit.classifier.settings import ClassifierSettings
 from nlpkit.errors import NlpkitError
+from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.tagger.batches import LengthBatches
 from nlpkit.training import Trainer, TrainingSettings, seeded
 from nlpkit.vocab import Vocab

@@ -81,10 +81,13 @@ def start_torch(device: str, threads: int, notes: Notes) -> torch.device:
     import torch
 
     from nlpkit.parallel import available_cores
-    from nlpkit.training import pick_device
+    from nlpkit.training import keep_freed_memory, pick_device
 
     torch.set_num_threads(threads or available_cores())
+    keep_freed_memory()
     chosen = pick_device(device)
+    if device == "auto" and chosen.type == "mps":
+        chosen = torch.device("cpu")  # mps lacks the sparse gradients of embeddings
     notes.say(f"training on {chosen}")
     return chosen
 

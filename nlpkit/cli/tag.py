@@ -122,7 +122,7 @@ def train(
     Layout and entity scheme (IOB1, IOB2, BIOES) are found out and written back by predict. A tag
     sequence that breaks its scheme is reported with its line.
 
-    What is left out is chosen by the data: --epochs 12 to 30 and --batch-tokens 128 to 512 by its
+    What is left out is chosen by the data: --epochs 12 to 30 and --batch-tokens 128 to 256 by its
     size, --dropout 0.33 (entities: 0.5), --word-dropout 0.25 (0.5), --lr 0.002 (few: 0.004).
 
     Examples:

@@ -57,6 +57,7 @@ class TaggedData:
             every.vectors[distinct],
             np.ascontiguousarray(characters[:, :used]),
             every.affixes[distinct],
+            every.clues[distinct],
         )
         return features, positions.reshape(tokens.shape), tags
 

@@ -23,6 +23,9 @@ AFFIX_BUCKETS = 20_000
 SHAPE_BUCKETS = 1_000  # when shapes are all there is
 LONGEST_WORD = 24  # characters that are looked at: the first and last half of a longer word
 AFFIX_LENGTHS = (1, 2, 3, 4)
+N_CLUES = 4 + 2 * len(AFFIX_LENGTHS)
+REACH = 2  # clues are taken from so many words to each side
+CLUE_CELLS = 1 << 23  # numbers in a table of clues, at most
 WORD_EDGE = "\x02"  # stands before and after the characters of a word
 
 
@@ -34,6 +37,7 @@ class WordFeatures:
     vectors: Ids  # (U,) row of the given vectors, from 1; 0 is none
     characters: Ids  # (U, L), 0 is padding
     affixes: Ids  # (U, 1 or more) the hashed shape, then prefixes and suffixes
+    clues: Ids  # (U, N_CLUES) hashes of all that a linear model looks at, 32 bits each
 
     def __len__(self) -> int:
         return len(self.words)
@@ -85,10 +89,42 @@ def affix_hashes(word: str, *, affixes: bool) -> list[int]:
     keys = [f"={word_shape(word)}"]
     buckets = AFFIX_BUCKETS if affixes else SHAPE_BUCKETS
     if affixes:
-        lowered = word.lower()
-        keys += [f"p{lowered[:length]}" for length in AFFIX_LENGTHS]
-        keys += [f"s{lowered[-length:]}" for length in AFFIX_LENGTHS]
-    return [zlib.crc32(key.encode("utf-8", "replace")) % buckets for key in keys]
+        keys += _affixes(word.lower())
+    return [_hash(key) % buckets for key in keys]
+
+
+def clue_hashes(word: str) -> list[int]:
+    """The word with and without case, its shape, prefixes, suffixes and what kind it is, hashed."""
+    lowered = word.lower()
+    kind = f"{word[:1].isupper():d}{word.isupper():d}{not word.isalpha():d}{'-' in word:d}"
+    keys = [f"={word_shape(word)}", f"w{lowered}", f"W{word}", f"k{kind}", *_affixes(lowered)]
+    return [_hash(key) for key in keys]
+
+
+def clue_places(one_way: bool) -> range:
+    """Where clues are taken from, counted from the word: behind it only if that may be seen.
+
+    >>> list(clue_places(one_way=True))
+    [-2, -1, 0]
+    """
+    return range(-REACH, 1 if one_way else REACH + 1)
+
+
+def clue_buckets(clues: Ids, width: int) -> int:
+    """Rows of a table for these clues, ``width`` numbers each: twice as many as there are clues,
+    unless that is too many."""
+    wanted = 1 << (2 * len(np.unique(clues))).bit_length()
+    return max(64, min(wanted, CLUE_CELLS // width))
+
+
+def _affixes(lowered: str) -> list[str]:
+    return [f"p{lowered[:length]}" for length in AFFIX_LENGTHS] + [
+        f"s{lowered[-length:]}" for length in AFFIX_LENGTHS
+    ]
+
+
+def _hash(key: str) -> int:
+    return zlib.crc32(key.encode("utf-8", "replace"))
 
 
 def word_characters(word: str) -> str:
@@ -163,6 +199,7 @@ class Lexicon:
             np.array(rows, np.int64) if rows else np.zeros(len(words), np.int64),
             characters,
             np.array(affixes, np.int64).reshape(len(words), -1),
+            np.array([clue_hashes(word) for word in words], np.int64).reshape(-1, N_CLUES),
         )
 
     def _vector_row(self, word: str) -> int:

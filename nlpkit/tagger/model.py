@@ -5,6 +5,12 @@
     chars     a convolution or an LSTM over the characters of the word
     affixes   the sum of embeddings of its shape and, unless left out, prefixes and suffixes
       \\ all together -> linear mix -> encoder over the sentence -> a score for each tag
+    clues     hashes of the word, its shape and affixes, and of its neighbours: each has a score
+              for each tag, and these are added to the encoder's
+
+The clues are what a classic linear CRF looks at. They learn what single words and endings say,
+which an encoder is slow to, and the encoder learns the rest; in some sentences of training one of
+the two has to do without the other, so that both learn to.
 
 Features are computed once for each distinct word of a batch. All sentences of a batch have one
 length. Prediction is in ``predictor``, in numpy, with the weights this module leaves behind.
@@ -19,7 +25,14 @@ from torch import Tensor, nn
 
 from nlpkit.nn.crf import CRF
 from nlpkit.nn.encoders import make_encoder
-from nlpkit.tagger.features import AFFIX_BUCKETS, SHAPE_BUCKETS, WordFeatures, dropout_rate
+from nlpkit.tagger.features import (
+    AFFIX_BUCKETS,
+    REACH,
+    SHAPE_BUCKETS,
+    WordFeatures,
+    clue_places,
+    dropout_rate,
+)
 from nlpkit.tagger.settings import TaggerSettings
 from nlpkit.vocab import UNK, Vocab
 
@@ -28,6 +41,8 @@ CHAR_DIM = 32
 CHAR_FILTERS = 64
 AFFIX_DIM = 64
 MIX = 128  # width of all features of a word together
+CLUE_DROPOUT = 0.3
+ALONE = 0.2  # in this share of sentences the encoder, and in as many the clues, stay out of it
 
 
 class SharedDropout(nn.Dropout):
@@ -52,9 +67,17 @@ class CharCNN(nn.Module):
         self.convolution = nn.Conv1d(dim, filters, CHAR_KERNEL, padding=CHAR_KERNEL // 2)
 
     def forward(self, characters: Tensor) -> Tensor:
-        embedded = self.embedding(characters).transpose(1, 2)  # (U, D, L)
-        responses = F.relu(self.convolution(embedded))
-        return responses.masked_fill((characters == 0).unsqueeze(1), 0).amax(dim=2)
+        # what each character adds to each filter at each tap: there are so few characters that a
+        # convolution is look-ups in these rows, and what is padding costs nothing
+        shares = torch.einsum("nd,cdt->tnc", self.embedding.weight, self.convolution.weight)
+        n_taps, n_chars, _ = shares.shape
+        around = F.pad(characters, (n_taps // 2, n_taps // 2)).unfold(1, n_taps, 1)  # (U, L, taps)
+        inside = characters != 0
+        places = around[inside] + n_chars * torch.arange(n_taps, device=characters.device)
+        responses = F.embedding_bag(places, shares.flatten(0, 1), mode="sum")  # (N, C)
+        highest = torch.segment_reduce(responses, "max", lengths=inside.sum(dim=1), unsafe=True)
+        assert self.convolution.bias is not None
+        return F.relu(highest + self.convolution.bias)
 
 
 class CharLSTM(nn.Module):
@@ -89,7 +112,7 @@ class WordEncoder(nn.Module):
         assert settings.word_dropout is not None
         rates = [dropout_rate(count, settings.word_dropout) for count in words.counts]
         self.register_buffer("hide_rates", torch.tensor(rates), persistent=False)
-        self.word = nn.Embedding(len(words), settings.word_dim)
+        self.word = nn.Embedding(len(words), settings.word_dim, sparse=True)
         nn.init.normal_(self.word.weight, std=0.1)
         width = settings.word_dim
         if vectors is not None:
@@ -98,7 +121,7 @@ class WordEncoder(nn.Module):
             self.register_buffer("vectors", table)
             width += vectors.shape[1]
             if settings.fine_tune:
-                self.correction = nn.Embedding(len(words), vectors.shape[1])
+                self.correction = nn.Embedding(len(words), vectors.shape[1], sparse=True)
                 nn.init.zeros_(self.correction.weight)
         self.has_vectors = vectors is not None
         if settings.chars != "none":
@@ -106,10 +129,15 @@ class WordEncoder(nn.Module):
             self.chars = kind(n_chars, CHAR_DIM, CHAR_FILTERS)
             width += CHAR_FILTERS
         buckets = AFFIX_BUCKETS if settings.affixes == "yes" else SHAPE_BUCKETS
-        self.affixes = nn.EmbeddingBag(buckets, AFFIX_DIM, mode="sum")
+        self.affixes = nn.EmbeddingBag(buckets, AFFIX_DIM, mode="sum", sparse=True)
         nn.init.normal_(self.affixes.weight, std=0.1)
         width += AFFIX_DIM
         self.mix = nn.Linear(width, MIX)
+
+    def tables(self) -> list[Tensor]:
+        """The embeddings, which a batch looks at by rows."""
+        found = [self.word.weight, self.affixes.weight]
+        return [*found, self.correction.weight] if self.settings.fine_tune else found
 
     def forward(
         self, words: Tensor, vectors: Tensor, characters: Tensor, affixes: Tensor
@@ -127,7 +155,39 @@ class WordEncoder(nn.Module):
         if self.settings.chars != "none":
             parts.append(self.chars(characters))
         parts.append(self.affixes(affixes))
+        if self.training:
+            # hidden as a whole: no part may rely on another
+            rate = self.settings.part_dropout
+            assert rate is not None
+            parts = [part * (torch.rand_like(part[:, :1]) >= rate) for part in parts]
         return self.mix(torch.cat(parts, dim=1))
+
+
+class Clues(nn.Module):
+    """Scores of tags straight from the clues of a word and its neighbours, (B, T) -> (B, T, K)."""
+
+    def __init__(self, buckets: int, n_tags: int, one_way: bool) -> None:
+        super().__init__()
+        self.places = clue_places(one_way)
+        # a row has the scores of all tags for each place where the clue may stand
+        self.table = nn.EmbeddingBag(buckets, len(self.places) * n_tags, mode="sum", sparse=True)
+        nn.init.zeros_(self.table.weight)
+
+    def forward(self, clues: Tensor, positions: Tensor) -> Tensor:
+        rows = clues % self.table.num_embeddings
+        weights = None
+        if self.training:
+            kept = torch.rand(rows.shape, device=rows.device) >= CLUE_DROPOUT
+            weights = kept / (1 - CLUE_DROPOUT)
+        distinct = self.table(rows, per_sample_weights=weights)  # (U, places K)
+        tokens = distinct[positions].unflatten(2, (len(self.places), -1))  # (B, T, places, K)
+        length = positions.shape[1]
+        around = F.pad(tokens, (0, 0, 0, 0, REACH, REACH))
+        moved = [
+            around[:, REACH + place : REACH + place + length, index]
+            for index, place in enumerate(self.places)
+        ]
+        return torch.stack(moved).sum(dim=0)
 
 
 class TaggerModel(nn.Module):
@@ -139,6 +199,7 @@ class TaggerModel(nn.Module):
         words: Vocab,
         n_chars: int,
         n_tags: int,
+        clue_buckets: int,
         vectors: np.ndarray | None = None,
         legal: list[list[bool]] | None = None,
     ) -> None:
@@ -155,6 +216,7 @@ class TaggerModel(nn.Module):
         )
         self.dropout = SharedDropout(settings.dropout)
         self.output = nn.Linear(self.encoder.size, n_tags)
+        self.clues = Clues(clue_buckets, n_tags, settings.one_way)
         self.crf = CRF(n_tags, legal) if settings.crf == "yes" else None
 
     def forward(self, features: WordFeatures, positions: Tensor) -> Tensor:
@@ -163,7 +225,12 @@ class TaggerModel(nn.Module):
         columns = (features.words, features.vectors, features.characters, features.affixes)
         distinct = self.words(*(torch.from_numpy(column).to(device) for column in columns))
         tokens = self.dropout(distinct[positions])  # (B, T, mix)
-        return self.output(self.dropout(self.encoder(tokens)))
+        deep = self.output(self.dropout(self.encoder(tokens)))  # (B, T, K)
+        linear = self.clues(torch.from_numpy(features.clues).to(device), positions)
+        if self.training:
+            chance = torch.rand(len(positions), 1, 1, device=device)
+            deep, linear = deep * (chance >= ALONE), linear * (chance <= 1 - ALONE)
+        return deep + linear
 
     def loss(self, features: WordFeatures, positions: Tensor, tags: Tensor) -> Tensor:
         """Mean loss a token against the right tags (B, T)."""

@@ -21,7 +21,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.nn.decoding import PathProbabilities, best_paths
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, read_arrays, under
 from nlpkit.tagger.batches import cut_long
-from nlpkit.tagger.features import Lexicon
+from nlpkit.tagger.features import Lexicon, clue_places
 from nlpkit.tagger.schemes import Scheme, Span, convert, legal_transitions, read_spans
 from nlpkit.tagger.settings import TaggerSettings
 from nlpkit.tagger.words import NumpyWords
@@ -64,13 +64,17 @@ class Tagger:
     ) -> None:
         self.settings, self.lexicon, self.tags = settings, lexicon, tags
         self.scheme, self.layout = scheme, layout
-        self.words = NumpyWords(settings, lexicon, under("words.", weights))
+        self.words = NumpyWords(
+            settings, lexicon, under("words.", weights), weights["clues.table.weight"]
+        )
         self.encoder = NumpyEncoder(
             settings.encoder, under("encoder.", weights), one_way=settings.one_way
         )
         self.output, self.bias = weights["output.weight"].T, weights["output.bias"]
         sizes = {"words": (len(lexicon.words), len(weights["words.word.weight"]))}
         sizes["tags"] = (len(tags), len(self.bias))
+        places = len(clue_places(settings.one_way))
+        sizes["clues"] = (places * len(tags), weights["clues.table.weight"].shape[1])
         if "words.vectors" in weights:
             sizes["vectors"] = (len(lexicon.vector_words) + 1, len(weights["words.vectors"]))
         for name, (listed, trained) in sizes.items():
@@ -162,8 +166,17 @@ class Tagger:
         inside = np.arange(lengths[0]) < lengths[:, None]
         positions = np.zeros(inside.shape, np.int64)
         positions[inside] = ids
-        encoded = self.encoder(table, positions, lengths)
+        mix, width = self.words.mix, len(self.tags)
+        encoded = self.encoder(table[:, :mix], positions, lengths)
         scores: Floats = encoded @ self.output + self.bias
+        for index, place in enumerate(clue_places(self.settings.one_way)):
+            # what the words at this distance say, moved to where they say it of
+            said = table[:, mix + index * width : mix + (index + 1) * width][positions]
+            said *= inside[:, :, None]
+            if place < 0:
+                scores[:, -place:] += said[:, :place]
+            else:
+                scores[:, : scores.shape[1] - place] += said[:, place:]
         return scores
 
     # --- files ----------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ class TaggerSettings:
     word_dim: int = 64
     dropout: float | None = None
     word_dropout: float | None = None  # a word seen n times is hidden in s / (s + n) of cases
+    part_dropout: float | None = None  # how often one kind of a word's features is hidden
     epochs: int | None = None
     batch_tokens: int | None = None
     lr: float | None = None
@@ -43,7 +44,7 @@ class TaggerSettings:
         by_word = self.unit == "word"
         affixes: Switch = "yes" if by_word and not entities else "no"
         few = tokens < FEW_TOKENS
-        batch = min(512, max(128, tokens // 400))
+        batch = min(256, max(128, tokens // 400))
         epochs = min(30, max(12, EPOCH_TOKENS // max(1, tokens)))
         return replace(
             self,
@@ -53,6 +54,9 @@ class TaggerSettings:
             dropout=(0.5 if entities else 0.33) if self.dropout is None else self.dropout,
             word_dropout=(
                 (0.5 if entities else 0.25) if self.word_dropout is None else self.word_dropout
+            ),
+            part_dropout=(
+                (0.3 if entities else 0.1) if self.part_dropout is None else self.part_dropout
             ),
             epochs=epochs if self.epochs is None else self.epochs,
             batch_tokens=batch if self.batch_tokens is None else self.batch_tokens,

@@ -13,8 +13,9 @@ import torch
 from nlpkit import modeldir
 from nlpkit.conll import Layout, Sentence
 from nlpkit.errors import NlpkitError
+from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.tagger.batches import LengthBatches, TaggedData
-from nlpkit.tagger.features import Lexicon
+from nlpkit.tagger.features import Lexicon, clue_buckets, clue_places
 from nlpkit.tagger.model import TaggerModel
 from nlpkit.tagger.predictor import INNER_SCHEME, KIND, Tagger
 from nlpkit.tagger.schemes import Scheme, convert, detect_scheme, legal_transitions
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 MOST_VECTORS = 200_000  # the most frequent words of given vectors go into the model
 CLIP = 1.0
+CLUE_LR = 0.1
+TABLE_RATE = 10.0  # how much faster embeddings are learned, to begin with: Adagrad slows down
 WEIGHT_DECAY = 0.01
 WARMUP = 0.05
 
@@ -107,24 +110,27 @@ class TaggerRun:
         legal = (
             legal_transitions(self.tags.tokens, INNER_SCHEME) if data.scheme is not None else None
         )
+        width = len(self.tags) * len(clue_places(self.settings.one_way))
         with seeded(seed, 0, self.device):
             self.model = TaggerModel(
                 self.settings,
                 self.lexicon.words,
                 len(self.lexicon.characters),
                 len(self.tags),
+                clue_buckets(self._arrays.features.clues, width),
                 matrix,
                 legal,
             ).to(self.device)
+        tables = self.model.words.tables()
+        clues = [self.model.clues.table.weight]
+        by_row = {id(table) for table in (*tables, *clues)}
+        others = [p for p in self.model.parameters() if id(p) not in by_row]
         self.trainer = Trainer(
             self.model,
             [
-                torch.optim.AdamW(
-                    self.model.parameters(),
-                    lr=lr,
-                    weight_decay=WEIGHT_DECAY,
-                    fused=True,
-                )
+                torch.optim.AdamW(others, lr=lr, weight_decay=WEIGHT_DECAY, fused=True),
+                SparseAdagrad(tables, lr * TABLE_RATE),
+                SparseAdagrad(clues, CLUE_LR),
             ],
             self._loss,
             TrainingSettings(

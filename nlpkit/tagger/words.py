@@ -1,4 +1,8 @@
-"""The word features of ``model`` in numpy: one vector for each distinct word, remembered."""
+"""The word features of ``model`` in numpy: one row for each distinct word, remembered.
+
+A row has what the encoder takes, and behind it what the word's clues score, for every place where
+the word may stand.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +20,17 @@ REMEMBERED = 50_000  # distinct words before the table is emptied: memory stays 
 
 
 class NumpyWords:
-    """Vectors (U, mix) of words, worked out when first seen."""
+    """Rows (U, mix + places K) of words, worked out when first seen."""
 
-    def __init__(self, settings: TaggerSettings, lexicon: Lexicon, weights: Weights) -> None:
+    def __init__(
+        self, settings: TaggerSettings, lexicon: Lexicon, weights: Weights, clues: Floats
+    ) -> None:
         self.settings, self.lexicon, self.weights = settings, lexicon, weights
+        self.clues = clues  # (buckets, places K)
+        self.mix = len(weights["mix.bias"])
         self.unknown = lexicon.words.ids[UNK]
         self._rows: dict[str, int] = {}
-        self._table: Floats = np.empty((1024, len(weights["mix.bias"])), np.float32)
+        self._table: Floats = np.empty((1024, self.mix + clues.shape[1]), np.float32)
         if settings.chars == "cnn":
             kernel = weights["chars.convolution.weight"]  # (F, D, 3)
             # a character's share in the response of each filter at each of the three taps, so that
@@ -35,7 +43,7 @@ class NumpyWords:
             self._char_encoder = NumpyEncoder("lstm", under("chars.", weights), one_way=False)
 
     def look_up(self, words: Sequence[str]) -> tuple[Floats, Ids]:
-        """The vectors of the distinct words among these, (U, mix), and which is whose, (N,)."""
+        """The rows of the distinct words among these, and which is whose, (N,)."""
         if len(self._rows) > REMEMBERED:
             self._rows.clear()
         rows = self._rows
@@ -53,7 +61,11 @@ class NumpyWords:
             grown = np.empty((2 * last, self._table.shape[1]), np.float32)
             grown[:first] = self._table[:first]
             self._table = grown
-        self._table[first:last] = self._encode(self.lexicon.features(words))
+        features = self.lexicon.features(words)
+        self._table[first:last, : self.mix] = self._encode(features)
+        self._table[first:last, self.mix :] = 0
+        for clues in (features.clues % len(self.clues)).T:
+            self._table[first:last, self.mix :] += self.clues[clues]
         self._rows.update(zip(words, range(first, last), strict=True))
 
     def _encode(self, features: WordFeatures) -> Floats:

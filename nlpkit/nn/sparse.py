@@ -1,0 +1,46 @@
+"""Adagrad for embedding tables: a step touches the rows its batch looked at and no others.
+
+An optimizer that goes over a whole table in every step spends most of its time on words that are
+not there. Adagrad needs no such pass: a row's step depends on the sum of its own squared gradients,
+so a rare word takes large steps and a frequent one small steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class SparseAdagrad(torch.optim.Optimizer):
+    """Adagrad over tables with sparse gradients. Torch's own complains about tensors it makes.
+
+    >>> table = torch.nn.Embedding(3, 1, sparse=True)
+    >>> optimizer = SparseAdagrad(table.parameters(), lr=0.5)
+    >>> before = table.weight.detach().clone()
+    >>> table(torch.tensor([1])).sum().backward()
+    >>> optimizer.step()
+    >>> (before - table.weight.detach()).flatten().tolist()
+    [0.0, 0.5, 0.0]
+    """
+
+    def __init__(self, tables: Iterable[Tensor], lr: float) -> None:
+        super().__init__(tables, {"lr": lr})
+        for group in self.param_groups:
+            for table in group["params"]:
+                self.state[table]["squares"] = torch.zeros_like(table)
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for table in group["params"]:
+                if table.grad is None:
+                    continue
+                gradient = table.grad.coalesce()
+                rows, values = gradient.indices()[0], gradient.values()
+                squares = self.state[table]["squares"]
+                squares.index_add_(0, rows, values.square())
+                update = values / (squares[rows].sqrt() + 1e-10)
+                table.index_add_(0, rows, update, alpha=-group["lr"])
