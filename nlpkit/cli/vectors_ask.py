@@ -6,6 +6,7 @@ where it is a row with a note. All questions of a block of input are answered to
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,6 +75,7 @@ def ask(
         for block in blocks:
             lines = block.lines(errors)
             questions = [split_words(line) for line in lines]
+            vectors.words.expect(itertools.chain.from_iterable(questions))
             notes = [problem(vectors, question, least, most) for question in questions]
             if strict and any(notes):
                 first = next(index for index, note in enumerate(notes) if note)

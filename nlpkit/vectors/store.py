@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 _BLOCK_ROWS = 1 << 14
+_QUERIES_IN_CACHE = 32
 _NUMBERS_AT_ONCE = 1 << 25  # of the vectors that were found, which are looked at again
 
 
@@ -241,6 +242,13 @@ class Vectors:
         self, queries: Floats, rows: NDArray[np.int64], metric: Metric
     ) -> NDArray[np.float64]:
         """Scores (Q, K) in float64, so that one query and a thousand give the same digits."""
+        some = range(0, len(queries), _QUERIES_IN_CACHE)
+        parts = [slice(start, start + _QUERIES_IN_CACHE) for start in some]
+        return np.concatenate([self._exact_part(queries[p], rows[p], metric) for p in parts])
+
+    def _exact_part(
+        self, queries: Floats, rows: NDArray[np.int64], metric: Metric
+    ) -> NDArray[np.float64]:
         exact_queries = queries.astype(np.float64)
         near = self.matrix[rows].astype(np.float64)  # (Q, K, D)
         if metric is Metric.EUCLIDEAN:
@@ -248,7 +256,8 @@ class Vectors:
         products = np.einsum("qd,qkd->qk", exact_queries, near)
         if metric is Metric.DOT:
             return products
-        lengths = np.linalg.norm(exact_queries, axis=1)[:, None] * np.linalg.norm(near, axis=2)
+        near_lengths = np.sqrt(np.einsum("qkd,qkd->qk", near, near))
+        lengths = np.linalg.norm(exact_queries, axis=1)[:, None] * near_lengths
         return np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
 
 

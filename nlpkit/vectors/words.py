@@ -7,7 +7,7 @@ search through bytes, and only the words that are shown are ever decoded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
@@ -52,6 +52,9 @@ class ListedWords(Sequence[str]):
     def _rows(self) -> dict[str, int]:
         return {word: row for row, word in enumerate(self._words)}
 
+    def expect(self, words: Iterable[str]) -> None:
+        """Many words will be asked for, which are found at once here."""
+
     def find(self, word: str) -> int | None:
         """The row of a word, or nothing."""
         return self._rows.get(word)
@@ -73,6 +76,7 @@ class StoredWords(Sequence[str]):
         ends = np.flatnonzero(np.frombuffer(self._data, np.uint8) == _NEWLINE)
         self._starts = ends + 1  # of each line, and of what would follow the last
         self._searches = 0
+        self._expected: dict[str, int | None] = {}
         self._all: list[str] | None = None
 
     def __len__(self) -> int:
@@ -123,10 +127,21 @@ class StoredWords(Sequence[str]):
         words = self._decode_all()
         return dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
 
+    def expect(self, words: Iterable[str]) -> None:
+        """Find many words in one pass, which takes half the time of the dictionary of all."""
+        wanted = set(words) - self._expected.keys()
+        if len(wanted) > _SEARCHES_BEFORE_INDEX:
+            self._expected.update(dict.fromkeys(wanted))
+            lines = enumerate(self._decode_all())
+            found = [(word, row) for row, word in lines if word in wanted]
+            self._expected.update(reversed(found))  # of equal words the first
+
     def find(self, word: str) -> int | None:
         """The row of a word, or nothing."""
         if "\n" in word:
             return None
+        if word in self._expected:
+            return self._expected[word]
         if self._searches >= _SEARCHES_BEFORE_INDEX:
             return self._rows.get(word)
         self._searches += 1

@@ -44,6 +44,18 @@ def test_many_searches_switch_to_an_index_with_the_same_answers() -> None:
     assert words.find("w50") is None
 
 
+def test_expected_words_are_found_in_one_pass_with_the_same_answers() -> None:
+    lines = "".join(f"word{row}\t1\n" for row in range(60)) + "word7\t1\nlast\t1\n"
+    words = StoredWords(lines.encode(), "vocab.tsv")
+    asked = [f"word{row}" for row in range(0, 80, 2)] + ["word7", "last"]
+    words.expect(asked)
+    fresh = StoredWords(lines.encode(), "vocab.tsv")
+    assert [words.find(word) for word in asked] == [fresh.find(word) for word in asked]
+    assert words.find("word7") == 7
+    assert words.find("word70") is None
+    assert words.find("word9") == 9, "a word that nobody expected"
+
+
 def test_counts_are_nothing_when_nobody_counted() -> None:
     assert StoredWords(b"a\t0\nb\t0\n", "v.tsv").counts is None
     assert StoredWords(b"a\t5\nb\t0\n", "v.tsv").counts.tolist() == [5, 0]
