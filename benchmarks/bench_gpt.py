@@ -27,17 +27,16 @@ import numpy as np
 import torch
 from common import SAMPLES, nlpkit_command, print_table, take_turns
 
+from nlpkit import modeldir
 from nlpkit.lm.characters import Characters
 from nlpkit.lm.codec import Bytes
 from nlpkit.lm.generate import generate
 from nlpkit.lm.gpt2 import import_nanogpt
 from nlpkit.lm.gptmodel import GptModel
-from nlpkit.lm.gpttrain import new_model, prepare_training, stream_loss
 from nlpkit.lm.models import build_model
-from nlpkit.lm.recipes import GptSettings
 from nlpkit.lm.sampling import SamplingSettings
 from nlpkit.lm.settings import ModelSettings
-from nlpkit.lm.stream import StreamBatches
+from nlpkit.lm.stream import StreamBatches, windows
 from nlpkit.training import keep_freed_memory
 
 
@@ -66,49 +65,52 @@ def train_nanogpt(nanogpt: Any, train: np.ndarray, validation: np.ndarray, steps
     with contextlib.redirect_stdout(io.StringIO()):
         optimizer = model.configure_optimizers(0.1, 1e-3, (0.9, 0.99), "cpu")
     batches = StreamBatches(train, batch_size=12, block_size=64, seed=1)
-    started = time.process_time()
+    started = time.perf_counter()
     for step in range(steps):
         falling = 0.5 + 0.5 * np.cos(np.pi * max(0, step - 100) / max(1, steps - 100))
         rate = 1e-3 * step / 100 if step < 100 else 1e-4 + falling * 9e-4
         for group in optimizer.param_groups:
             group["lr"] = rate
-        _, loss = model(*batches[step])
+        _, loss = model(*(part.contiguous() for part in batches[step]))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-    seconds = time.process_time() - started
-    model.eval()
-    # the loss of nlpkit's models is measured by the same windows
-    model.settings = ModelSettings(block_size=64)
-    return ["nanoGPT", model.get_num_params(), seconds, stream_loss(model, validation)]
+    seconds = time.perf_counter() - started
+    return ["nanoGPT", model.get_num_params(), seconds, _whole_loss(model.eval(), validation)]
 
 
-def train_nlpkit(train: np.ndarray, validation: np.ndarray, seconds: float) -> list[Any]:
-    settings = GptSettings(max_time=seconds).resolve()
-    model = new_model(settings, int(max(train.max(), validation.max())) + 1)
-    trainer = prepare_training(model, train, validation, settings)
-    trainer.evaluate = None
-    trainer._clock = time.process_time
-    for _ in trainer.fit():
-        pass
-    model.eval()
-    return [
-        f"nlpkit gpt train, {seconds:.0f} s",
-        model.count_parameters(),
-        trainer.counters.seconds,
-        stream_loss(model, validation),
-    ]
+@torch.no_grad()
+def _whole_loss(model: Any, ids: np.ndarray) -> float:
+    total = count = 0.0
+    for idx, targets in windows(ids, 64, 32):
+        _, loss = model(idx.contiguous(), targets.contiguous())
+        total += loss.item() * targets.numel()
+        count += targets.numel()
+    return total / count
+
+
+def train_nlpkit(path: str, seconds: float) -> list[Any]:
+    """The whole command, from its start to the written model."""
+    with tempfile.TemporaryDirectory() as folder:
+        limits = ("--max-time", f"{seconds:.0f}", "--threads", "1", "--quiet")
+        command = nlpkit_command("gpt", "train", path, "-o", f"{folder}/m", *limits)
+        started = time.perf_counter()
+        subprocess.run(command, check=True)
+        spent = time.perf_counter() - started
+        parameters = GptModel.load(f"{folder}/m").model.count_parameters()
+        loss = modeldir.load_config(f"{folder}/m", kind="gpt").metrics["heldout_loss"]
+    return [f"nlpkit gpt train --max-time {seconds:.0f}", parameters, spent, loss]
 
 
 def bench_training(nanogpt: Any, path: str, steps: int) -> None:
     text = Path(path).read_text(encoding="utf-8")
     ids = np.array(Characters.from_text([text]).encode(text))
-    cut = int(0.9 * len(ids))
+    cut = len(ids) - round(0.1 * len(ids))
     rows = [train_nanogpt(nanogpt, ids[:cut], ids[cut:], steps)]
-    spent = rows[0][2]
-    rows += [train_nlpkit(ids[:cut], ids[cut:], share * spent) for share in (1 / 3, 1.0)]
-    print_table("GPT: training", ["", "parameters", "seconds", "loss"], rows)
+    rows += [train_nlpkit(path, rows[0][2] / parts) for parts in (6, 3, 1)]
+    columns = ["", "parameters", "seconds", "loss", "share of the time"]
+    print_table("GPT: training", columns, [[*row, row[2] / rows[0][2]] for row in rows])
 
 
 def bench_sampling(nanogpt: Any, tokens: int) -> None:
@@ -122,6 +124,7 @@ def bench_sampling(nanogpt: Any, tokens: int) -> None:
             saved = {**sizes, "block_size": block, "vocab_size": 65, "bias": False}
             torch.save({"model": theirs.state_dict(), "model_args": saved}, path)
             ours = import_nanogpt(path, characters="".join(map(chr, range(65))))
+            ours.speed_up(tokens)
             run_ours, run_theirs = _samplers(ours, theirs, batch, tokens)
             seconds = _processor_turns({"ours": run_ours, "theirs": run_theirs})
         speeds = {name: tokens * batch / spent for name, spent in seconds.items()}
@@ -182,7 +185,7 @@ def bench_gpt2(tokens: int, rounds: int) -> None:
         contestants["transformers"] = lambda: theirs.generate(
             ids, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=True, top_k=40
         )
-    ours.speed_up()
+    ours.speed_up(tokens)
     contestants["nlpkit float32"] = run
     seconds = take_turns(contestants, rounds)
     ours.model = build_model(ModelSettings.gpt2()).eval().requires_grad_(False)
@@ -217,7 +220,7 @@ def main() -> None:
     parser.add_argument("--nanogpt", help="folder with nanoGPT's model.py")
     parser.add_argument("--text", default=str(SAMPLES / "tales.txt"))
     parser.add_argument("--steps", type=int, default=2000, help="of nanoGPT")
-    parser.add_argument("--tokens", type=int, default=200)
+    parser.add_argument("--tokens", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--gpt2", action="store_true", help="also a model of 124 M parameters")
     parser.add_argument("--only", choices=["training", "sampling", "start"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -115,6 +116,7 @@ def train(
       $ nlpkit gpt train sample_corpora/world.txt -o world.gpt --size nano --max-iters 100
       $ nlpkit gpt train sample_corpora/tales.txt -o more.model --init tales.model --max-iters 20
     """
+    started = time.monotonic()
     from nlpkit.lm.distributed import Processes
     from nlpkit.lm.gptmodel import KIND, GptModel
     from nlpkit.lm.gpttrain import new_model, prepare_training, stream_loss
@@ -177,6 +179,8 @@ def train(
     checkpoint = modeldir.checkpoint_path(output)
     if resume:
         trainer.load(checkpoint, run, data)
+    # who gives a run five minutes means the whole of it
+    trainer.counters.seconds += processes.agree(time.monotonic() - started, chosen)
 
     def show_sample(progress: Progress) -> None:
         if sample_tokens and progress.heldout is not None:

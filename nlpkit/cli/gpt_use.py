@@ -99,7 +99,7 @@ def sample(
     if quantize == "int8":
         gpt.quantize()
     else:
-        gpt.speed_up()
+        gpt.speed_up(max_tokens)
     as_json = options.pick_format(format, json, "text") == "jsonl"
     rows = [text for text in prompts for _ in range(samples)]
     on_terminal = sys.stdout is not None and sys.stdout.isatty()

@@ -52,6 +52,10 @@ class ContextCache:
         self.ids: Tensor | None = None
         self.pads: Tensor | None = None
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self.ids = self.pads = None
+
     def extend(self, idx: Tensor, pads: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """All ids so far, the new ones at the end."""
         self.pads = pads if self.ids is None else self.pads

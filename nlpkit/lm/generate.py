@@ -60,11 +60,11 @@ def generate(
     idx, pads = pad_left(prompts, device)
     cache, new = model.new_cache(len(prompts)), idx
     for number in range(max_tokens):
-        if cache is None:
+        if idx.size(1) > block:
             keep = max(1, block // 2)
             pads = None if pads is None else (pads - (idx.size(1) - keep)).clamp_min(0)
             new = idx = idx[:, -keep:]
-            cache = model.new_cache(len(prompts))
+            cache.clear()
         logits, _ = model(new, cache=cache, pads=pads)
         last = logits[:, -1].float()  # (B, V)
         if allowed is not None:
@@ -73,5 +73,3 @@ def generate(
         yield drawn, last
         new = drawn[:, None]
         idx = torch.cat([idx, new], dim=1)
-        if idx.size(1) > block:
-            cache = None

@@ -7,15 +7,20 @@ With a cache the keys and values of earlier positions are kept, and only new one
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlpkit.errors import NlpkitError
 from nlpkit.lm.base import LanguageModel, cross_entropy, text_begins
-from nlpkit.lm.decode import KeyValueCache
+from nlpkit.lm.cache import KeyValueCache
 from nlpkit.lm.settings import ModelSettings
 from nlpkit.nn.fused import relu_squared
+
+if TYPE_CHECKING:
+    from nlpkit.lm.compiled import CompiledStep
 
 _STD = 0.02  # of initial weights
 
@@ -187,6 +192,7 @@ class GPT(LanguageModel):
         self.head = Linear(settings.dim, settings.vocab_size, bias=False)
         if settings.tied:
             self.head.weight = self.embedding.weight
+        self.step: CompiledStep | None = None  # how to generate, if not by the modules
 
     @torch.no_grad()
     def initialize(self, generator: torch.Generator) -> None:
@@ -226,14 +232,14 @@ class GPT(LanguageModel):
             )
         if cache is not None:
             pads = cache.pads = pads if first == 0 else cache.pads
+            if self.step and 0 < first == length - 1 and len(idx) <= self.step.most_rows:
+                logits = self.step(idx[:, 0], cache)[:, None]  # (B, 1, V)
+                cache.length = length
+                return logits, cross_entropy(logits, targets)
         # with a cache only prompts come in several tokens at once, and they hold one text a row
         starts = 0 if cache is not None else self.settings.starts
         begins = text_begins(idx, starts, pads)  # (B, T)
         x = self.embed(idx, first, begins, cache)
-        if cache is not None and first > 0 and idx.size(1) == 1:
-            logits = cache.step(x[:, 0], cache)[:, None]  # (B, 1, V)
-            cache.length = length
-            return logits, cross_entropy(logits, targets)
         mask = _mask(begins, first, idx.size(1), x.dtype)
         for block in self.blocks:
             x = block(x, self.rotary, mask, cache)

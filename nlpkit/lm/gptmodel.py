@@ -16,12 +16,13 @@ from nlpkit.errors import NlpkitError
 from nlpkit.lm.base import LanguageModel
 from nlpkit.lm.codec import Codec, TextStream, first_id, load_codec, save_codec
 from nlpkit.lm.generate import generate
+from nlpkit.lm.gpt import GPT
 from nlpkit.lm.models import read_model, write_model
 from nlpkit.lm.sampling import SamplingSettings
 from nlpkit.lm.settings import ModelSettings
 
 KIND = "gpt"
-_LARGE = 512  # width from which on a token is a matter of reading weights, not of calling torch
+_MUCH = 1 << 18  # tokens x layers x width from which on compiled code makes up for its loading
 
 
 @dataclass
@@ -87,16 +88,20 @@ class GptModel:
         """Turn weights into 8-bit integers; the model can then be used, not trained or saved."""
         if self.device.type != "cpu":
             raise NlpkitError("8-bit weights are for the CPU", hint="--device cpu")
-        from nlpkit.lm.matvec import use_fast_layers
+        from nlpkit.lm.compiled import compile_step
 
-        use_fast_layers(self.model, int8=True)
+        assert isinstance(self.model, GPT)
+        compile_step(self.model, int8=True)
 
-    def speed_up(self) -> None:
-        """Kernels that read memory faster, where that is what takes the time."""
-        if self.device.type == "cpu" and self.model.settings.dim >= _LARGE:
-            from nlpkit.lm.matvec import use_fast_layers
+    def speed_up(self, tokens: int) -> None:
+        """Make ready to write so many tokens, if that takes longer than to get ready."""
+        settings = self.model.settings
+        much = tokens * settings.layers * settings.dim >= _MUCH
+        if self.device.type == "cpu" and much:
+            from nlpkit.lm.compiled import compile_step
 
-            use_fast_layers(self.model, int8=False)
+            assert isinstance(self.model, GPT)
+            compile_step(self.model)
 
     def encode_prompt(self, text: str) -> list[int]:
         """Ids of a prompt; an empty one is whatever texts begin after."""

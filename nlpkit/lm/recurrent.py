@@ -31,6 +31,10 @@ class StateCache:
 
     state: State | None = None
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self.state = None
+
 
 class Recurrent(LanguageModel):
     """Embedding, stacked cells, softmax. The first state is learned.

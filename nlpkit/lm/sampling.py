@@ -61,15 +61,13 @@ def sample_next(
     ids = None
     if settings.top_k and settings.top_k < logits.size(-1):
         logits, ids = logits.topk(settings.top_k)  # (B, k), likeliest first
-    if settings.temperature != 1:
-        logits = logits / settings.temperature
     if settings.top_p < 1 or settings.min_p > 0:
         if ids is None:
             logits, ids = logits.sort(descending=True)
         logits = _cut_tail(logits, settings)
-    # the largest of logits plus Gumbel noise is a draw from their softmax
+    # the largest of logits / temperature plus Gumbel noise is a draw from their softmax
     noise = torch.empty_like(logits, dtype=torch.float32).exponential_(generator=generator)
-    drawn = (logits - noise.log_()).argmax(dim=-1)  # (B,)
+    drawn = torch.sub(logits, noise.log_(), alpha=settings.temperature).argmax(dim=-1)  # (B,)
     return drawn if ids is None else ids.gather(1, drawn[:, None])[:, 0]
 
 
@@ -82,7 +80,7 @@ def _penalize(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
 
 def _cut_tail(logits: Tensor, settings: SamplingSettings) -> Tensor:
     """Rule out the tail of sorted logits by top-p and min-p; the likeliest always stays."""
-    probabilities = logits.softmax(dim=-1)
+    probabilities = (logits / settings.temperature).softmax(dim=-1)
     before = probabilities.cumsum(dim=-1) - probabilities  # of all that are likelier
     cut = (before >= settings.top_p) | (probabilities < settings.min_p * probabilities[:, :1])
     cut[:, 0] = False

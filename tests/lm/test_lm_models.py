@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from nlpkit.errors import NlpkitError
 from nlpkit.lm.attention import attention_weights
+from nlpkit.lm.compiled import compile_step
 from nlpkit.lm.generate import generate, pad_left
 from nlpkit.lm.gpt import GPT
-from nlpkit.lm.matvec import FastLinear
 from nlpkit.lm.models import build_model, make_optimizers
 from nlpkit.lm.ngram import NGram
 from nlpkit.lm.recurrent import Recurrent
@@ -75,9 +77,8 @@ def test_logits_do_not_depend_on_what_comes_later(settings: ModelSettings) -> No
     assert torch.allclose(model(idx)[0][:, :5], model(changed)[0][:, :5], atol=1e-5)
 
 
-@pytest.mark.parametrize("settings", all_settings(), ids=describe)
-def test_cached_logits_equal_uncached_with_batch_and_padding(settings: ModelSettings) -> None:
-    model = random_model(settings)
+def check_cache(model: torch.nn.Module) -> None:
+    """At every step, in a batch with padding: the logits of a cache are those of the whole row."""
     prompts = [[2, 3, 4, 5], [6], [7, 8]]
     idx, pads = pad_left(prompts)
     cache = model.new_cache(len(prompts))
@@ -90,6 +91,36 @@ def test_cached_logits_equal_uncached_with_batch_and_padding(settings: ModelSett
                 assert torch.allclose(cached[row], alone[0, -1], atol=1e-4)
             new = ids(3, 8)[:, step : step + 1]
             idx = torch.cat([idx, new], dim=1)
+
+
+@pytest.mark.parametrize("settings", all_settings(), ids=describe)
+def test_cached_logits_equal_uncached_with_batch_and_padding(settings: ModelSettings) -> None:
+    check_cache(random_model(settings))
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("activation", ["relu2", "gelu", "gelu_tanh"])
+def test_compiled_logits_equal_those_of_the_modules(style: str, activation: str) -> None:
+    model = random_model(replace(STYLES[style], activation=activation))
+    assert isinstance(model, GPT)
+    compile_step(model)
+    check_cache(model)
+
+
+@pytest.mark.parametrize("prompt", [3, 30])
+def test_int8_logits_are_close(prompt: int) -> None:
+    settings = ModelSettings.gpt2(vocab_size=VOCAB, layers=2, heads=2, dim=64, block_size=32)
+    model = build_model(settings, seed=3).eval()
+    assert isinstance(model, GPT)
+    nn.init.normal_(model.blocks[0].up.weight, generator=torch.Generator().manual_seed(1))
+    idx = ids(2, prompt)
+    exact = model(torch.cat([idx, idx[:, :1]], dim=1))[0][:, -1]
+    compile_step(model, int8=True)
+    cache = model.new_cache(2)
+    model(idx, cache=cache)
+    with torch.inference_mode():
+        quantized = model(idx[:, :1], cache=cache)[0][:, 0]
+    assert (quantized - exact).norm() / exact.norm() < 0.03
 
 
 def test_packed_names_do_not_see_each_other() -> None:
@@ -177,17 +208,6 @@ def test_optimizers_hold_every_parameter_once(optimizer: str) -> None:
     optimizers = make_optimizers(model, optimizer=optimizer, lr=0.01, weight_decay=0.1)
     held = [id(p) for o in optimizers for group in o.param_groups for p in group["params"]]
     assert sorted(held) == sorted(id(p) for p in model.parameters())
-
-
-def test_int8_layer_is_close_and_float_layer_exact() -> None:
-    generator = torch.Generator().manual_seed(0)
-    layer = torch.nn.Linear(64, 32)
-    for rows in (1, 3, 9):
-        x = torch.randn(rows, 64, generator=generator)
-        exact = layer(x)
-        assert torch.allclose(FastLinear(layer, int8=False)(x), exact, atol=1e-5)
-        error = (FastLinear(layer, int8=True)(x) - exact).norm() / exact.norm()
-        assert error < 0.02
 
 
 def test_generation_goes_on_beyond_the_block_size() -> None:

@@ -1,0 +1,357 @@
+"""One more token of a GPT as one compiled function, for a CPU.
+
+A token of a small model is hundreds of tiny operations: called one by one from Python, the calls
+take longer than the arithmetic. A token of a large model is a matter of reading its weights once,
+at the full speed of memory. Both come down to the same loops, written out here: embed, and for each
+layer normalise, multiply, attend, multiply, activate, multiply. Weights are float32, or 8-bit
+integers with a scale for each row.
+
+B is the batch, C the width, H heads of size D, T the block size, L layers, V ids.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+NONE, RELU2, GELU, GELU_TANH = range(4)  # what a product does with its result
+_EPSILON = np.float32(1e-5)
+_LARGE = 1 << 18  # weights from which on several threads are quicker than one
+
+_compiled = numba.njit(fastmath=True, cache=True, nogil=True)
+
+
+class Stack(NamedTuple):
+    """The matrices of one kind, of all layers."""
+
+    weight: Any  # (L, out, in) float32 or int8
+    scale: Any  # (L, out): what a row is to be multiplied by
+    bias: Any  # (L, out)
+
+
+class Weights(NamedTuple):
+    """Everything a step reads; what a model does not have is of size 0."""
+
+    embedding: Any  # (V, C)
+    previous: Any  # (P, V, C): of the tokens 1, 2, ... places before
+    position: Any  # (T, C)
+    turns: Any  # (T, D / 2), complex: the rotation of each position
+    norms: Any  # (2 L + 1, 2, C): gains and biases, the last layer's norm at the end
+    gains: Any  # (L, D): of normalised queries and keys
+    qkv: Stack  # (L, 3 C, C)
+    output: Stack  # (L, C, C)
+    up: Stack  # (L, 4 C, C)
+    down: Stack  # (L, C, 4 C)
+    head: Stack  # (1, V, C)
+
+
+@_compiled
+def step(
+    weights: Any,  # Weights
+    keys: Any,  # (L, B, H, T, D)
+    values: Any,
+    ids: Any,  # (B,)
+    last_ids: Any,  # (B, P): those before, the newest at the end
+    pads: Any,  # (B,): positions on the left that are no tokens
+    here: int,  # the new position
+    embedding_norm: bool,
+    activation: int,
+    threads: int,
+) -> Any:
+    """Logits (B, V) of what follows the new ids; their keys and values go into the cache."""
+    x = _embed(weights, ids, last_ids, pads, here)  # (B, C)
+    h = np.empty_like(x)
+    if embedding_norm:
+        _normalize(x, x)
+    added = np.empty_like(x)
+    qkv = np.empty((len(x), weights.qkv.weight.shape[1]), np.float32)
+    wide = np.empty((len(x), weights.up.weight.shape[1]), np.float32)
+    for layer in range(len(keys)):
+        _normalize(x, h)
+        _scale(h, weights.norms[2 * layer])
+        multiply(weights.qkv, layer, h, qkv, NONE, threads)
+        _attend(weights, layer, qkv, keys[layer], values[layer], pads, here, h)
+        multiply(weights.output, layer, h, added, NONE, threads)
+        x += added
+        _normalize(x, h)
+        _scale(h, weights.norms[2 * layer + 1])
+        multiply(weights.up, layer, h, wide, activation, threads)
+        multiply(weights.down, layer, wide, added, NONE, threads)
+        x += added
+    _normalize(x, x)
+    _scale(x, weights.norms[-1])
+    logits = np.empty((len(x), weights.head.weight.shape[1]), np.float32)
+    multiply(weights.head, 0, x, logits, NONE, threads)
+    return logits
+
+
+@_compiled
+def _embed(weights: Any, ids: Any, last_ids: Any, pads: Any, here: int) -> Any:
+    x = np.empty((len(ids), weights.embedding.shape[1]), np.float32)
+    for b in range(len(ids)):
+        since = here - pads[b]  # tokens of this row before the new one
+        x[b] = weights.embedding[ids[b]]
+        if len(weights.position):
+            x[b] += weights.position[since]
+        for distance in range(1, min(len(weights.previous), since) + 1):
+            x[b] += weights.previous[distance - 1, last_ids[b, -distance]]
+    return x
+
+
+@_compiled
+def _normalize(x: Any, out: Any) -> None:
+    """Every row brought to mean 0 and variance 1."""
+    for b in range(x.shape[0]):
+        mean = np.float32(0)
+        for i in range(x.shape[1]):
+            mean += x[b, i]
+        mean /= x.shape[1]
+        spread = np.float32(0)
+        for i in range(x.shape[1]):
+            spread += (x[b, i] - mean) ** 2
+        shrink = np.float32(1 / math.sqrt(spread / x.shape[1] + _EPSILON))
+        for i in range(x.shape[1]):
+            out[b, i] = (x[b, i] - mean) * shrink
+
+
+@_compiled
+def _scale(x: Any, norm: Any) -> None:
+    for b in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            x[b, i] = x[b, i] * norm[0, i] + norm[1, i]
+
+
+# --- attention ----------------------------------------------------------------------------------
+
+
+@_compiled
+def _attend(
+    weights: Any,
+    layer: int,
+    qkv: Any,  # (B, 3 C)
+    keys: Any,  # (B, H, T, D)
+    values: Any,
+    pads: Any,
+    here: int,
+    out: Any,  # (B, C)
+) -> None:
+    """What each head of each row finds: softmax(q K^T / sqrt(D)) V."""
+    heads, size = keys.shape[1], keys.shape[3]
+    vectors = qkv.reshape(len(qkv), 3 * heads, size)
+    mixed = out.reshape(len(qkv), heads, size)
+    scores = np.empty(here + 1, np.float32)
+    for b in range(len(qkv)):
+        if len(weights.gains):
+            turned = vectors[b, : 2 * heads]
+            _normalize(turned, turned)
+            turned *= weights.gains[layer]
+        if len(weights.turns):
+            _rotate(vectors[b, : 2 * heads], weights.turns[here])
+        for h in range(heads):
+            q = vectors[b, h]
+            keys[b, h, here] = vectors[b, heads + h]
+            values[b, h, here] = vectors[b, 2 * heads + h]
+            _mix(q, keys[b, h], values[b, h], pads[b], here + 1, scores, mixed[b, h])
+
+
+@_compiled
+def _rotate(vectors: Any, turns: Any) -> None:
+    """Pairs of numbers as complex ones, each multiplied by its turn."""
+    for n in range(vectors.shape[0]):
+        for pair in range(len(turns)):
+            x, y = vectors[n, 2 * pair], vectors[n, 2 * pair + 1]
+            cosine, sine = turns[pair].real, turns[pair].imag
+            vectors[n, 2 * pair] = x * cosine - y * sine
+            vectors[n, 2 * pair + 1] = x * sine + y * cosine
+
+
+@_compiled
+def _mix(q: Any, keys: Any, values: Any, first: int, end: int, scores: Any, out: Any) -> None:
+    """One head: the values of positions ``first`` to ``end``, weighted by the softmax."""
+    shrink = np.float32(1 / math.sqrt(len(q)))
+    highest = np.float32(-3e38)
+    for s in range(first, end):
+        score = np.float32(0)
+        for i in range(len(q)):
+            score += q[i] * keys[s, i]
+        scores[s] = score * shrink
+        highest = max(highest, scores[s])
+    total = np.float32(0)
+    for s in range(first, end):
+        scores[s] = math.exp(scores[s] - highest)
+        total += scores[s]
+    out[:] = 0
+    for s in range(first, end):
+        share = scores[s] / total
+        for i in range(len(q)):
+            out[i] += share * values[s, i]
+
+
+# --- products -----------------------------------------------------------------------------------
+
+
+@_compiled
+def multiply(stack: Any, layer: int, x: Any, out: Any, activation: int, threads: int) -> None:
+    """out (B, out) = x (B, in) times the transposed matrix of a layer, plus its bias, activated."""
+    weight, scale, bias = stack.weight[layer], stack.scale[layer], stack.bias[layer]
+    if threads > 1 and weight.size >= _LARGE:
+        _multiply_together(weight, scale, bias, x, out, activation, threads)
+    else:
+        _rows(weight, scale, bias, x, out, activation, 0, len(weight))
+
+
+@numba.njit(parallel=True, fastmath=True, cache=True, nogil=True)
+def _multiply_together(
+    weight: Any, scale: Any, bias: Any, x: Any, out: Any, activation: int, threads: int
+) -> None:
+    count = len(weight)
+    for part in numba.prange(threads):
+        first, end = part * count // threads, (part + 1) * count // threads
+        _rows(weight, scale, bias, x, out, activation, first, end)
+
+
+def _rows(
+    weight: Any, scale: Any, bias: Any, x: Any, out: Any, activation: int, first: int, end: int
+) -> Any:
+    """The part of a product that the rows from ``first`` to ``end`` make."""
+    raise NotImplementedError("only inside compiled functions")
+
+
+@overload(_rows, jit_options={"fastmath": True})
+def _pick_rows(
+    weight: Any, scale: Any, bias: Any, x: Any, out: Any, activation: int, first: int, end: int
+) -> Any:
+    return _integer_rows if weight.dtype == types.int8 else _float_rows
+
+
+def _float_rows(
+    weight: Any, scale: Any, bias: Any, x: Any, out: Any, activation: int, first: int, end: int
+) -> Any:
+    if len(x) == 1:
+        _one_input(weight, x[0], first, end, out[0])
+    else:
+        _many_inputs(weight, x, first, end, out)
+    for b in range(x.shape[0]):
+        for o in range(first, end):
+            out[b, o] = out[b, o] * scale[o] + bias[o]
+        _activate(out[b, first:end], activation)
+
+
+def _integer_rows(
+    weight: Any, scale: Any, bias: Any, x: Any, out: Any, activation: int, first: int, end: int
+) -> Any:
+    # inputs become 12-bit integers, or fewer if the sum of so many products might overflow
+    limit = min(4095, (2**31 - 1) // (127 * x.shape[1]))
+    rounded = np.empty(x.shape, np.int16)
+    stretch = np.empty(x.shape[0], np.float32)
+    for b in range(x.shape[0]):
+        highest = np.float32(1e-30)
+        for i in range(x.shape[1]):
+            highest = max(highest, abs(x[b, i]))
+        stretch[b] = limit / highest
+        for i in range(x.shape[1]):
+            rounded[b, i] = np.int16(round(x[b, i] * stretch[b]))
+    for o in range(first, end):
+        for b in range(x.shape[0]):
+            total = np.int32(0)
+            for i in range(x.shape[1]):
+                total = np.int32(total + np.int32(weight[o, i]) * np.int32(rounded[b, i]))
+            out[b, o] = total / stretch[b] * scale[o] + bias[o]
+    for b in range(x.shape[0]):
+        _activate(out[b, first:end], activation)
+
+
+@_compiled
+def _one_input(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
+    """Eight rows at once: memory is read fastest in several streams.
+
+    Where fewer are left the last is worked on again, which does no harm and needs no other loop.
+    """
+    last = end - 1
+    for o in range(first, end, 8):
+        o1, o2, o3 = min(o + 1, last), min(o + 2, last), min(o + 3, last)
+        o4, o5, o6, o7 = min(o + 4, last), min(o + 5, last), min(o + 6, last), min(o + 7, last)
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = np.float32(0)
+        for i in range(len(x)):
+            s0 += weight[o, i] * x[i]
+            s1 += weight[o1, i] * x[i]
+            s2 += weight[o2, i] * x[i]
+            s3 += weight[o3, i] * x[i]
+            s4 += weight[o4, i] * x[i]
+            s5 += weight[o5, i] * x[i]
+            s6 += weight[o6, i] * x[i]
+            s7 += weight[o7, i] * x[i]
+        out[o], out[o1], out[o2], out[o3] = s0, s1, s2, s3
+        out[o4], out[o5], out[o6], out[o7] = s4, s5, s6, s7
+
+
+@_compiled
+def _many_inputs(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
+    """Four rows with four inputs at once: each number that is read is used four times."""
+    last, last_input = end - 1, x.shape[0] - 1
+    for o in range(first, end, 4):
+        o1, o2, o3 = min(o + 1, last), min(o + 2, last), min(o + 3, last)
+        for b in range(0, x.shape[0], 4):
+            b1, b2, b3 = min(b + 1, last_input), min(b + 2, last_input), min(b + 3, last_input)
+            s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = np.float32(0)
+            s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = np.float32(0)
+            for i in range(x.shape[1]):
+                w0, w1, w2, w3 = weight[o, i], weight[o1, i], weight[o2, i], weight[o3, i]
+                x0, x1, x2, x3 = x[b, i], x[b1, i], x[b2, i], x[b3, i]
+                s00 += w0 * x0
+                s01 += w0 * x1
+                s02 += w0 * x2
+                s03 += w0 * x3
+                s10 += w1 * x0
+                s11 += w1 * x1
+                s12 += w1 * x2
+                s13 += w1 * x3
+                s20 += w2 * x0
+                s21 += w2 * x1
+                s22 += w2 * x2
+                s23 += w2 * x3
+                s30 += w3 * x0
+                s31 += w3 * x1
+                s32 += w3 * x2
+                s33 += w3 * x3
+            out[b, o], out[b, o1], out[b, o2], out[b, o3] = s00, s10, s20, s30
+            out[b1, o], out[b1, o1], out[b1, o2], out[b1, o3] = s01, s11, s21, s31
+            out[b2, o], out[b2, o1], out[b2, o2], out[b2, o3] = s02, s12, s22, s32
+            out[b3, o], out[b3, o1], out[b3, o2], out[b3, o3] = s03, s13, s23, s33
+
+
+@_compiled
+def _activate(x: Any, activation: int) -> None:
+    """In place; a loop for each kind, since a choice inside one would keep it from being fast."""
+    one, half = np.float32(1), np.float32(0.5)
+    if activation == RELU2:
+        for i in range(len(x)):
+            x[i] = max(x[i], np.float32(0)) ** 2
+    elif activation == GELU:
+        for i in range(len(x)):
+            x[i] *= half * (one + _erf(x[i] * np.float32(0.5**0.5)))
+    elif activation == GELU_TANH:
+        for i in range(len(x)):
+            inner = np.float32(0.7978845608) * (x[i] + np.float32(0.044715) * x[i] ** 3)
+            # (1 + tanh) / 2 by way of exp, which is quicker
+            x[i] -= x[i] / (math.exp(min(2 * inner, np.float32(80))) + one)
+
+
+@numba.njit(fastmath=True, inline="always")
+def _erf(x: Any) -> Any:
+    """The error function to 3e-7 (Abramowitz and Stegun 7.1.28), without a call inside a loop."""
+    z = abs(x)
+    p = np.float32(0.0002765672) + np.float32(0.0000430638) * z
+    p = np.float32(0.0092705272) + z * (np.float32(0.0001520143) + z * p)
+    p = np.float32(1) + z * (np.float32(0.0705230784) + z * (np.float32(0.0422820123) + z * p))
+    p = np.float32(1) / p
+    p *= p
+    p *= p
+    p *= p
+    p *= p
+    return math.copysign(np.float32(1) - p, x)
