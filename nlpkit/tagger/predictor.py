@@ -18,7 +18,7 @@ import numpy as np
 from nlpkit import modeldir
 from nlpkit.conll import Layout
 from nlpkit.errors import NlpkitError
-from nlpkit.nn.decoding import PathProbabilities, best_paths
+from nlpkit.nn.decoding import PathProbabilities, best_paths, left_to_right_paths
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, read_arrays, under
 from nlpkit.tagger.batches import cut_long
 from nlpkit.tagger.features import Lexicon, clue_places
@@ -121,7 +121,9 @@ class Tagger:
         entities: list[Entity] = []
         for piece in cut_long(len(scores)):
             part = scores[piece]
-            chain = PathProbabilities(part, self.pairs)
+            # each token by itself when nothing behind it may be looked at
+            pairs = np.zeros_like(self.pairs) if self.settings.one_way else self.pairs
+            chain = PathProbabilities(part, pairs)
             path = self._paths(part[None], np.array([len(part)]))[0].tolist()
             inner = [names[index] for index in path]
             if self.scheme is not None:
@@ -136,6 +138,8 @@ class Tagger:
     def _paths(self, scores: Floats, lengths: Ids) -> Ids:
         if not self.is_chain:
             return scores.argmax(axis=2)
+        if self.settings.one_way:
+            return left_to_right_paths(scores, self.pairs)
         return best_paths(scores, self.pairs, lengths)
 
     def _batches(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from nlpkit.errors import NlpkitError
+
 Switch = Literal["auto", "yes", "no"]
 FEW_TOKENS = 100_000
 EPOCH_TOKENS = 600_000  # to see in all, if 12 to 30 times the data is that much
@@ -41,6 +43,11 @@ class TaggerSettings:
         Entities want a CRF, stronger dropout and no affixes; little data wants small batches and
         to be gone over more often.
         """
+        if self.one_way and self.crf == "yes":
+            raise NlpkitError(
+                "a CRF decides on the whole sentence, words behind included, so it is not one-way",
+                hint="--crf no, or without --one-way",
+            )
         by_word = self.unit == "word"
         affixes: Switch = "yes" if by_word and not entities else "no"
         few = tokens < FEW_TOKENS
@@ -48,7 +55,9 @@ class TaggerSettings:
         epochs = min(30, max(12, EPOCH_TOKENS // max(1, tokens)))
         return replace(
             self,
-            crf=("yes" if entities else "no") if self.crf == "auto" else self.crf,
+            crf=("yes" if entities and not self.one_way else "no")
+            if self.crf == "auto"
+            else self.crf,
             affixes=affixes if self.affixes == "auto" else self.affixes,
             chars=self.chars if by_word else "none",
             dropout=(0.5 if entities else 0.33) if self.dropout is None else self.dropout,

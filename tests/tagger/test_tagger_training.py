@@ -66,11 +66,19 @@ def test_right_context_tells_the_two_teddies_apart() -> None:
         ]
         person, bear = tagger.scores(texts)
         told_apart[one_way] = not np.allclose(person[2], bear[2], atol=1e-6)
-        if not one_way:
-            tags = tagger.tag(texts)
+        tags = tagger.tag(texts)
+        if one_way:
+            assert tags[0][:3] == tags[1][:3]
+        else:
             assert tags[0][2] == "B-PER"
             assert tags[1][2] == "O"
     assert told_apart == {False: True, True: False}
+
+
+def test_a_crf_is_not_one_way() -> None:
+    assert TaggerSettings(one_way=True).resolved(entities=True, tokens=10).crf == "no"
+    with pytest.raises(NlpkitError, match="not one-way"):
+        TaggerSettings(one_way=True, crf="yes").resolved(entities=True, tokens=10)
 
 
 @pytest.mark.parametrize("fine_tune", [False, True])
