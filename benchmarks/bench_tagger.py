@@ -83,6 +83,8 @@ def main() -> None:
                 seconds.append(run(command)[1])
                 report = run(nlpkit_command("tag", "evaluate", model, str(test), "--json"))[0]
                 scores.append(quality(json.loads(report)))
+                note = f"{label}, seed {seed}: {scores[-1]:.2f} in {seconds[-1]:.0f} s"
+                print(note, file=sys.stderr, flush=True)
             predict = nlpkit_command("tag", "predict", model, "--input", "columns")
             empty = min(run([*predict, "/dev/null"])[1] for _ in range(3))
             busy = min(run([*predict, str(test)])[1] for _ in range(3))

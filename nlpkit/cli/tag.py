@@ -102,6 +102,15 @@ def train(
             help="Hide a word seen n times in s/(s+n) of cases, to learn unknown words.",
         ),
     ] = None,
+    part_dropout: Annotated[
+        float | None,
+        typer.Option(
+            "--part-dropout",
+            min=0.0,
+            max=0.9,
+            help="How often one kind of a word's features is hidden.",
+        ),
+    ] = None,
     epochs: labelling.Epochs = None,
     batch_tokens: Annotated[
         int | None, typer.Option("--batch-tokens", min=1, help="Tokens to a step.")
@@ -123,7 +132,8 @@ def train(
     sequence that breaks its scheme is reported with its line.
 
     What is left out is chosen by the data: --epochs 12 to 30 and --batch-tokens 128 to 256 by its
-    size, --dropout 0.33 (entities: 0.5), --word-dropout 0.25 (0.5), --lr 0.002 (few: 0.004).
+    size, --dropout 0.33 (entities: 0.5), --word-dropout 0.25 (0.5), --part-dropout 0.1 (0.3),
+    --lr 0.002 (few: 0.004).
 
     Examples:
       $ nlpkit tag train sample_corpora/tagged-train.conllu -o pos.model
@@ -153,6 +163,7 @@ def train(
         word_dim=word_dim,
         dropout=dropout,
         word_dropout=word_dropout,
+        part_dropout=part_dropout,
         epochs=epochs,
         batch_tokens=batch_tokens,
         lr=lr,

@@ -11,6 +11,7 @@ from nlpkit.errors import NlpkitError
 
 SAMPLE_LINES = 400
 CONLLU = Layout("conllu", token_column=1, tag_column=3, columns=10)
+_ENTITY = re.compile(r"O$|[BIES]-.")
 _NODE_ID = re.compile(r"[0-9]+(-[0-9]+|\.[0-9]+)?$")
 
 
@@ -86,9 +87,9 @@ def detect_layout(lines: Sequence[str]) -> Layout | None:
         return None
     tabbed = sum("\t" in line for line in plain)
     split = [line.split("\t") for line in plain]
-    if tabbed == len(plain) and all(
-        len(fields) == 10 and _NODE_ID.match(fields[0]) for fields in split
-    ):
+    # most lines decide: one that does not fit is then reported as such, with its number
+    nodes = sum(len(fields) == 10 and bool(_NODE_ID.match(fields[0])) for fields in split)
+    if nodes > len(plain) / 2:
         return CONLLU
     words = [word for line in plain for word in line.split()]
     marked = sum("/" in word[1:-1] for word in words)
@@ -96,7 +97,7 @@ def detect_layout(lines: Sequence[str]) -> Layout | None:
         return Layout("slash")
     if tabbed == len(plain) and _are_pairs(split):
         return Layout("pairs", columns=2)
-    return _detect_columns(content, plain, tabs=tabbed >= 0.9 * len(plain))
+    return _detect_columns(plain, tabbed / len(plain))
 
 
 def _are_pairs(rows: list[list[str]]) -> bool:
@@ -105,16 +106,20 @@ def _are_pairs(rows: list[list[str]]) -> bool:
     return all(fits) and sum(len(row[0]) for row in rows) > 2 * len(rows)
 
 
-def _detect_columns(content: list[str], plain: list[str], *, tabs: bool) -> Layout | None:
+def _detect_columns(plain: list[str], tabbed: float) -> Layout | None:
+    """Columns, if lines have so many of them as most others; ``tabbed`` is the share with tabs."""
+    tabs = tabbed >= 0.9
     rows = [FIELD.findall(line) if not tabs else line.split("\t") for line in plain]
     rows = [row for row in rows if not row[0].startswith(DOCUMENT_START)]
     widths = [len(row) for row in rows]
     if not widths:
         return None
     usual = max(set(widths), key=lambda width: (widths.count(width), width))
-    if usual < 2 or widths.count(usual) < 0.9 * len(widths):
+    last = {row[-1] for row in rows if len(row) == usual}
+    sure = tabbed >= 0.5 or (all(map(_ENTITY.match, last)) and last != {"O"})
+    if usual < 2 or widths.count(usual) < (0.5 if sure else 0.9) * len(widths):
         return None
-    if not tabs and (len(plain) < 2 or any(row[-1][0].islower() for row in rows)):
+    if not sure and (len(plain) < 2 or any(row[-1][0].islower() for row in rows)):
         return None  # words between spaces look like columns too: a tag is not in lower case
     numbered = all(re.fullmatch(r"[0-9]+(-[0-9]+)?", row[0]) for row in rows) and usual > 2
     token = 1 if numbered else 0
@@ -143,9 +148,8 @@ def guess_tag_column(layout: Layout, lines: Sequence[str]) -> int:
     """
     rows = [layout.fields(line.rstrip("\r\n")) for line in lines[:SAMPLE_LINES] if line.strip()]
     rows = [row for row in rows if len(row) == layout.columns]
-    entity = re.compile(r"O$|[BIES]-.")
     for column in range(layout.columns - 1, layout.token_column, -1):
         values = {row[column] for row in rows}
-        if all(map(entity.match, values)) and values != {"O"}:
+        if all(map(_ENTITY.match, values)) and values != {"O"}:
             return column
     return layout.columns - 1
