@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+BOW_STEPS = 300  # to take, if 2 to 20 times the data is that many
 ModelKind = Literal["bow", "cnn", "lstm", "gru", "transformer"]
 
 
@@ -12,7 +13,7 @@ ModelKind = Literal["bow", "cnn", "lstm", "gru", "transformer"]
 class ClassifierSettings:
     """What a classifier is and how it is trained; None is decided by the model.
 
-    >>> ClassifierSettings().resolved().epochs
+    >>> ClassifierSettings().resolved(texts=10_000).epochs
     2
     """
 
@@ -31,12 +32,14 @@ class ClassifierSettings:
     batch_size: int = 64
     lr: float | None = None
 
-    def resolved(self) -> ClassifierSettings:
-        """With everything decided: bow starts from naive Bayes and is soon done."""
+    def resolved(self, *, texts: int) -> ClassifierSettings:
+        """With everything decided: bow starts from naive Bayes and is soon done, but takes some
+        steps to leave it, so few texts are gone over more often."""
         bow = self.model == "bow"
+        bow_epochs = min(20, max(2, BOW_STEPS * self.batch_size // max(1, texts)))
         return replace(
             self,
             dim=(8 if bow else 100) if self.dim is None else self.dim,
-            epochs=(2 if bow else 8) if self.epochs is None else self.epochs,
+            epochs=(bow_epochs if bow else 8) if self.epochs is None else self.epochs,
             lr=(0.03 if bow else 1e-3) if self.lr is None else self.lr,
         )

@@ -50,7 +50,7 @@ class ClassifierRun:
         device: torch.device | None = None,
     ) -> None:
         self.examples, self.dev, self.seed = examples, dev, seed
-        self.settings = settings.resolved()
+        self.settings = settings.resolved(texts=len(examples))
         self.device = device or torch.device("cpu")
         counts = Counter(label for example in examples for label in example.labels)
         if not counts:

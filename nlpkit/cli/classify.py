@@ -91,8 +91,8 @@ def train(
 
     Takes label<TAB>text, text<TAB>label, __label__x text, JSON lines with text and label (or
     labels), or a folder per label with a file per text. A TSV file may have a header; rows whose
-    column split says other than train are left out. Unless told, bow takes --epochs 2 at --lr 0.03,
-    the others --epochs 8 at --lr 0.001.
+    column split says other than train are left out. Unless told, bow takes --epochs 2 to 20 by the
+    number of texts at --lr 0.03, the others --epochs 8 at --lr 0.001.
 
     Examples:
       $ nlpkit classify train sample_corpora/reviews.tsv -o reviews.model
