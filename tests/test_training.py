@@ -182,9 +182,9 @@ def test_unknown_device_is_one_line() -> None:
 
 def test_orthogonalize_evens_out_singular_values() -> None:
     generator = torch.Generator().manual_seed(0)
-    for shape in ((2, 6, 6), (1, 12, 3), (3, 3, 12)):
+    for shape in ((2, 6, 24), (1, 12, 3), (3, 3, 12)):
         values = torch.linalg.svdvals(orthogonalize(torch.randn(shape, generator=generator)))
-        assert ((values > 0.3) & (values < 1.5)).all()
+        assert ((values > 0.1) & (values < 2)).all()
 
 
 def test_muon_takes_fused_matrices_apart() -> None:

@@ -116,6 +116,9 @@ class CompiledStep:
 def compile_step(model: GPT, *, int8: bool = False) -> None:
     """Let a model on a CPU, which will only be used, generate by the compiled step."""
     model.step = CompiledStep(model, int8=int8)
+    with torch.inference_mode():  # the first call loads the compiled code, or compiles it
+        cache = model.new_cache(1)
+        model.step(torch.zeros(1, dtype=torch.long), cache)
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:

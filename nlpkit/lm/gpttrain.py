@@ -18,7 +18,7 @@ from nlpkit.lm.recipes import GptSettings
 from nlpkit.lm.stream import StreamBatches, windows
 from nlpkit.training import Trainer
 
-_EVAL_WINDOWS = 200
+_EVAL_TOKENS = 8192  # of the validation part, at each evaluation but the last
 
 
 def freeze_layers(model: LanguageModel, count: int) -> None:
@@ -76,7 +76,7 @@ def prepare_training(
         optimizers,
         batch_loss,
         settings.training(),
-        evaluate=lambda: stream_loss(model, validation, at_most=_EVAL_WINDOWS),
+        evaluate=lambda: stream_loss(model, validation, at_most=max(1, _EVAL_TOKENS // block)),
         clock=lambda: processes.agree(time.monotonic(), device),
     )
 

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 NONE, RELU2, GELU, GELU_TANH = range(4)  # what a product does with its result
 _EPSILON = np.float32(1e-5)
@@ -215,23 +213,11 @@ def _multiply_together(
         _rows(weight, scale, bias, x, out, activation, first, end)
 
 
+@_compiled
 def _rows(
     weight: Any, scale: Any, bias: Any, x: Any, out: Any, activation: int, first: int, end: int
-) -> Any:
+) -> None:
     """The part of a product that the rows from ``first`` to ``end`` make."""
-    raise NotImplementedError("only inside compiled functions")
-
-
-@overload(_rows, jit_options={"fastmath": True})
-def _pick_rows(
-    weight: Any, scale: Any, bias: Any, x: Any, out: Any, activation: int, first: int, end: int
-) -> Any:
-    return _integer_rows if weight.dtype == types.int8 else _float_rows
-
-
-def _float_rows(
-    weight: Any, scale: Any, bias: Any, x: Any, out: Any, activation: int, first: int, end: int
-) -> Any:
     if len(x) == 1:
         _one_input(weight, x[0], first, end, out[0])
     else:
@@ -239,30 +225,6 @@ def _float_rows(
     for b in range(x.shape[0]):
         for o in range(first, end):
             out[b, o] = out[b, o] * scale[o] + bias[o]
-        _activate(out[b, first:end], activation)
-
-
-def _integer_rows(
-    weight: Any, scale: Any, bias: Any, x: Any, out: Any, activation: int, first: int, end: int
-) -> Any:
-    # inputs become 12-bit integers, or fewer if the sum of so many products might overflow
-    limit = min(4095, (2**31 - 1) // (127 * x.shape[1]))
-    rounded = np.empty(x.shape, np.int16)
-    stretch = np.empty(x.shape[0], np.float32)
-    for b in range(x.shape[0]):
-        highest = np.float32(1e-30)
-        for i in range(x.shape[1]):
-            highest = max(highest, abs(x[b, i]))
-        stretch[b] = limit / highest
-        for i in range(x.shape[1]):
-            rounded[b, i] = np.int16(round(x[b, i] * stretch[b]))
-    for o in range(first, end):
-        for b in range(x.shape[0]):
-            total = np.int32(0)
-            for i in range(x.shape[1]):
-                total = np.int32(total + np.int32(weight[o, i]) * np.int32(rounded[b, i]))
-            out[b, o] = total / stretch[b] * scale[o] + bias[o]
-    for b in range(x.shape[0]):
         _activate(out[b, first:end], activation)
 
 
@@ -278,14 +240,14 @@ def _one_input(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
         o4, o5, o6, o7 = min(o + 4, last), min(o + 5, last), min(o + 6, last), min(o + 7, last)
         s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = np.float32(0)
         for i in range(len(x)):
-            s0 += weight[o, i] * x[i]
-            s1 += weight[o1, i] * x[i]
-            s2 += weight[o2, i] * x[i]
-            s3 += weight[o3, i] * x[i]
-            s4 += weight[o4, i] * x[i]
-            s5 += weight[o5, i] * x[i]
-            s6 += weight[o6, i] * x[i]
-            s7 += weight[o7, i] * x[i]
+            s0 += np.float32(weight[o, i]) * x[i]
+            s1 += np.float32(weight[o1, i]) * x[i]
+            s2 += np.float32(weight[o2, i]) * x[i]
+            s3 += np.float32(weight[o3, i]) * x[i]
+            s4 += np.float32(weight[o4, i]) * x[i]
+            s5 += np.float32(weight[o5, i]) * x[i]
+            s6 += np.float32(weight[o6, i]) * x[i]
+            s7 += np.float32(weight[o7, i]) * x[i]
         out[o], out[o1], out[o2], out[o3] = s0, s1, s2, s3
         out[o4], out[o5], out[o6], out[o7] = s4, s5, s6, s7
 
@@ -301,7 +263,8 @@ def _many_inputs(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
             s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = np.float32(0)
             s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = np.float32(0)
             for i in range(x.shape[1]):
-                w0, w1, w2, w3 = weight[o, i], weight[o1, i], weight[o2, i], weight[o3, i]
+                w0, w1 = np.float32(weight[o, i]), np.float32(weight[o1, i])
+                w2, w3 = np.float32(weight[o2, i]), np.float32(weight[o3, i])
                 x0, x1, x2, x3 = x[b, i], x[b1, i], x[b2, i], x[b3, i]
                 s00 += w0 * x0
                 s01 += w0 * x1

@@ -60,7 +60,7 @@ def split_names(
         size = min(1000, max(1, round(fraction * len(distinct))))
     if size >= len(distinct):
         raise NlpkitError(
-            f"{len(distinct)} different names are too few to hold {size} out",
+            f"too few different names to hold {size} out: {len(distinct)}",
             hint="more names, or a smaller --test-size",
         )
     order = np.random.default_rng(seed).permutation(len(distinct))
@@ -100,8 +100,8 @@ class Alphabet:
         if not label:
             return 0
         if label not in self.labels:
-            known = ", ".join(self.labels) or "none: it was trained without labels"
-            raise NlpkitError(f"the model has no label {label!r}", hint=f"one of {known}")
+            hint = f"one of {', '.join(self.labels)}" if self.labels else "leave out --label"
+            raise NlpkitError(f"the model has no label {label!r}", hint=hint)
         return self.labels.index(label)
 
     def encode(self, text: str) -> list[int]:

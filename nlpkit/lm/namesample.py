@@ -105,6 +105,11 @@ class _Drawing:
             self.pattern = regex.compile(constraints.pattern) if constraints.pattern else None
         except regex.error as error:
             raise NlpkitError(f"--pattern {constraints.pattern}: {error}") from None
+        if self.pattern and not self.pattern.fullmatch(constraints.prefix, partial=True):
+            raise NlpkitError(
+                f"no name can begin with {constraints.prefix!r} and match {constraints.pattern}",
+                hint="a --pattern for the whole name, its beginning included",
+            )
         counts = named.label_counts()
         labels = [constraints.label] if constraints.label else list(self.alphabet.labels)
         self.labels = labels or [""]

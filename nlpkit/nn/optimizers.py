@@ -38,20 +38,28 @@ def adamw(
     return torch.optim.AdamW(groups, lr=lr, betas=betas, eps=1e-10, fused=True)
 
 
-def orthogonalize(matrices: Tensor, steps: int = 5) -> Tensor:
-    """The nearest matrices with all singular values about 1, by Newton-Schulz iteration.
+# a x + b x^3 + c x^5 for singular values x, the best for each step (Amsel et al., 2025, "The Polar
+# Express"). Three steps leave most values between 0.5 and 2: more cost more time than they earn.
+_POLYNOMIALS = (
+    (8.28721201814563, -23.595886519098837, 17.300387312530933),
+    (4.107059111542203, -2.9478499167379106, 0.5448431082926601),
+    (3.9486908534822946, -2.908902115962949, 0.5518191394370137),
+)
 
-    >>> values = torch.linalg.svdvals(orthogonalize(torch.randn(1, 8, 4)))
-    >>> bool(((values > 0.5) & (values < 1.5)).all())
+
+def orthogonalize(matrices: Tensor) -> Tensor:
+    """The same matrices with singular values of about 1, by polynomials of them.
+
+    >>> values = torch.linalg.svdvals(orthogonalize(torch.randn(1, 64, 16)))
+    >>> bool(((values > 0.2) & (values < 2)).all())
     True
     """
     tall = matrices.size(-2) > matrices.size(-1)
     x = matrices.mT if tall else matrices  # (n, r, c) with r <= c
-    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
-    for _ in range(steps):
+    x = x / (1.01 * x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    for a, b, c in _POLYNOMIALS:
         gram = x @ x.mT  # (n, r, r)
-        # coefficients that lift small singular values fastest, at the price of landing near 1 only
-        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+        x = a * x + (b * gram + c * gram @ gram) @ x
     return x.mT if tall else x
 
 
