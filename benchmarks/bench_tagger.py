@@ -2,6 +2,7 @@
 
     python benchmarks/bench_tagger.py --train train.conllu --test dev.conllu --vectors w.model
     python benchmarks/bench_tagger.py --train train.conll --test dev.conll --peers crfsuite
+    python benchmarks/bench_tagger.py --train all.conll --seeds 3  # a fifth of it is the test
 
 Times are CPU seconds of one thread, so that a busy machine matters less. The peers are imported by
 ``--peer-python`` if they are installed elsewhere. Without options it runs on the sample corpora,
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import resource
 import statistics
 import subprocess
@@ -22,6 +24,7 @@ from typing import Any
 
 from common import SAMPLES, nlpkit_command, print_table
 
+from nlpkit.conll import Sentence
 from nlpkit.tagger.layouts import LayoutChoice
 from nlpkit.tagger.reading import read_tagged
 
@@ -37,16 +40,26 @@ def run(command: list[str], stdin: str = "") -> tuple[str, float]:
     return done.stdout, seconds
 
 
-def write_columns(path: str, choice: LayoutChoice, target: Path) -> int:
+def read(path: str, choice: LayoutChoice) -> list[Sentence]:
+    """The sentences of a file that have tokens."""
+    return [sentence for sentence in read_tagged([path], choice)[0] if sentence.tokens]
+
+
+def split(sentences: list[Sentence]) -> tuple[list[Sentence], list[Sentence]]:
+    """Four fifths and one fifth, chosen by a fixed seed."""
+    shuffled = list(sentences)
+    random.Random(1).shuffle(shuffled)
+    return shuffled[len(shuffled) // 5 :], shuffled[: len(shuffled) // 5]
+
+
+def write_columns(sentences: list[Sentence], target: Path) -> int:
     """Tokens and tags alone, for everybody the same; returns the number of tokens."""
-    sentences, _ = read_tagged([path], choice)
-    filled = [sentence for sentence in sentences if sentence.tokens]
     with open(target, "w", encoding="utf-8") as out:
-        for sentence in filled:
+        for sentence in sentences:
             for token, tag in zip(sentence.tokens, sentence.tags, strict=True):
                 out.write(f"{token}\t{tag}\n")
             out.write("\n")
-    return sum(len(sentence.tokens) for sentence in filled)
+    return sum(len(sentence.tokens) for sentence in sentences)
 
 
 def quality(report: dict[str, Any]) -> float:
@@ -57,7 +70,7 @@ def quality(report: dict[str, Any]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--train", default=str(SAMPLES / "tagged-train.conllu"))
-    parser.add_argument("--test", default=str(SAMPLES / "tagged-test.conllu"))
+    parser.add_argument("--test", default=None)
     parser.add_argument("--column", default=None)
     parser.add_argument("--vectors", default=None)
     parser.add_argument("--seeds", type=int, default=1)
@@ -69,8 +82,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         train, test = folder / "train.tsv", folder / "test.tsv"
-        write_columns(options.train, choice, train)
-        tokens = write_columns(options.test, choice, test)
+        learned = read(options.train, choice)
+        if options.test is None:
+            learned, held = split(learned)
+        else:
+            held = read(options.test, choice)
+        write_columns(learned, train)
+        tokens = write_columns(held, test)
         variants: dict[str, list[str]] = {"nlpkit": []}
         if options.vectors:
             variants["nlpkit with vectors"] = ["--vectors", options.vectors]

@@ -5,8 +5,8 @@
     chars     a convolution or an LSTM over the characters of the word
     affixes   the sum of embeddings of its shape and, unless left out, prefixes and suffixes
       \\ all together -> linear mix -> encoder over the sentence -> a score for each tag
-    clues     hashes of the word, its shape and affixes, and of its neighbours: each has a score
-              for each tag, and these are added to the encoder's
+    clues     hashes of the word, its shape and affixes, its vector, and those of its neighbours:
+              each has a score for each tag, and these are added to the encoder's
 
 The clues are what a classic linear CRF looks at. They learn what single words and endings say,
 which an encoder is slow to, and the encoder learns the rest; in some sentences of training one of
@@ -69,7 +69,10 @@ class CharCNN(nn.Module):
     def forward(self, characters: Tensor) -> Tensor:
         # what each character adds to each filter at each tap: there are so few characters that a
         # convolution is look-ups in these rows, and what is padding costs nothing
-        shares = torch.einsum("nd,cdt->tnc", self.embedding.weight, self.convolution.weight)
+        every = self.embedding(
+            torch.arange(self.embedding.num_embeddings, device=characters.device)
+        )
+        shares = torch.einsum("nd,cdt->tnc", every, self.convolution.weight)
         n_taps, n_chars, _ = shares.shape
         around = F.pad(characters, (n_taps // 2, n_taps // 2)).unfold(1, n_taps, 1)  # (U, L, taps)
         inside = characters != 0
@@ -166,20 +169,26 @@ class WordEncoder(nn.Module):
 class Clues(nn.Module):
     """Scores of tags straight from the clues of a word and its neighbours, (B, T) -> (B, T, K)."""
 
-    def __init__(self, buckets: int, n_tags: int, one_way: bool) -> None:
+    def __init__(self, buckets: int, n_tags: int, one_way: bool, vector_size: int) -> None:
         super().__init__()
         self.places = clue_places(one_way)
         # a row has the scores of all tags for each place where the clue may stand
-        self.table = nn.EmbeddingBag(buckets, len(self.places) * n_tags, mode="sum", sparse=True)
+        width = len(self.places) * n_tags
+        self.table = nn.EmbeddingBag(buckets, width, mode="sum", sparse=True)
         nn.init.zeros_(self.table.weight)
+        if vector_size:
+            self.of_vector = nn.Linear(vector_size, width, bias=False)
+            nn.init.zeros_(self.of_vector.weight)
 
-    def forward(self, clues: Tensor, positions: Tensor) -> Tensor:
+    def forward(self, clues: Tensor, vectors: Tensor | None, positions: Tensor) -> Tensor:
         rows = clues % self.table.num_embeddings
         weights = None
         if self.training:
             kept = torch.rand(rows.shape, device=rows.device) >= CLUE_DROPOUT
             weights = kept / (1 - CLUE_DROPOUT)
         distinct = self.table(rows, per_sample_weights=weights)  # (U, places K)
+        if vectors is not None:
+            distinct = distinct + self.of_vector(F.dropout(vectors, CLUE_DROPOUT, self.training))
         tokens = distinct[positions].unflatten(2, (len(self.places), -1))  # (B, T, places, K)
         length = positions.shape[1]
         around = F.pad(tokens, (0, 0, 0, 0, REACH, REACH))
@@ -216,7 +225,8 @@ class TaggerModel(nn.Module):
         )
         self.dropout = SharedDropout(settings.dropout)
         self.output = nn.Linear(self.encoder.size, n_tags)
-        self.clues = Clues(clue_buckets, n_tags, settings.one_way)
+        size = 0 if vectors is None else vectors.shape[1]
+        self.clues = Clues(clue_buckets, n_tags, settings.one_way, size)
         self.crf = CRF(n_tags, legal) if settings.crf == "yes" else None
 
     def forward(self, features: WordFeatures, positions: Tensor) -> Tensor:
@@ -226,7 +236,10 @@ class TaggerModel(nn.Module):
         distinct = self.words(*(torch.from_numpy(column).to(device) for column in columns))
         tokens = self.dropout(distinct[positions])  # (B, T, mix)
         deep = self.output(self.dropout(self.encoder(tokens)))  # (B, T, K)
-        linear = self.clues(torch.from_numpy(features.clues).to(device), positions)
+        rows = None
+        if self.words.has_vectors:
+            rows = self.words.vectors[torch.from_numpy(features.vectors).to(device)]
+        linear = self.clues(torch.from_numpy(features.clues).to(device), rows, positions)
         if self.training:
             chance = torch.rand(len(positions), 1, 1, device=device)
             deep, linear = deep * (chance >= ALONE), linear * (chance <= 1 - ALONE)

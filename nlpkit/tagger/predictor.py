@@ -65,7 +65,7 @@ class Tagger:
         self.settings, self.lexicon, self.tags = settings, lexicon, tags
         self.scheme, self.layout = scheme, layout
         self.words = NumpyWords(
-            settings, lexicon, under("words.", weights), weights["clues.table.weight"]
+            settings, lexicon, under("words.", weights), under("clues.", weights)
         )
         self.encoder = NumpyEncoder(
             settings.encoder, under("encoder.", weights), one_way=settings.one_way

@@ -23,14 +23,15 @@ class NumpyWords:
     """Rows (U, mix + places K) of words, worked out when first seen."""
 
     def __init__(
-        self, settings: TaggerSettings, lexicon: Lexicon, weights: Weights, clues: Floats
+        self, settings: TaggerSettings, lexicon: Lexicon, weights: Weights, clues: Weights
     ) -> None:
         self.settings, self.lexicon, self.weights = settings, lexicon, weights
-        self.clues = clues  # (buckets, places K)
+        self.clues = clues["table.weight"]  # (buckets, places K)
+        self.clue_of_vector = clues.get("of_vector.weight")  # (places K, vector)
         self.mix = len(weights["mix.bias"])
         self.unknown = lexicon.words.ids[UNK]
         self._rows: dict[str, int] = {}
-        self._table: Floats = np.empty((1024, self.mix + clues.shape[1]), np.float32)
+        self._table: Floats = np.empty((1024, self.mix + self.clues.shape[1]), np.float32)
         if settings.chars == "cnn":
             kernel = weights["chars.convolution.weight"]  # (F, D, 3)
             # a character's share in the response of each filter at each of the three taps, so that
@@ -64,6 +65,9 @@ class NumpyWords:
         features = self.lexicon.features(words)
         self._table[first:last, : self.mix] = self._encode(features)
         self._table[first:last, self.mix :] = 0
+        if self.clue_of_vector is not None:
+            rows = self.weights["vectors"][features.vectors]
+            self._table[first:last, self.mix :] = rows @ self.clue_of_vector.T
         for clues in (features.clues % len(self.clues)).T:
             self._table[first:last, self.mix :] += self.clues[clues]
         self._rows.update(zip(words, range(first, last), strict=True))

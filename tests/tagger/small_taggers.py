@@ -7,6 +7,7 @@ import torch
 from nlpkit.conll import Layout, Sentence
 from nlpkit.tagger.settings import TaggerSettings
 from nlpkit.tagger.train import TaggerRun, TrainingData
+from nlpkit.vectors.store import Vectors
 
 LAYOUT = Layout("columns", 0, 1, 2)
 
@@ -32,8 +33,10 @@ ENTITIES = [
 ]
 
 
-def run_of(sentences: list[Sentence], seed: int = 1, **settings: object) -> TaggerRun:
+def run_of(
+    sentences: list[Sentence], seed: int = 1, vectors: Vectors | None = None, **settings: object
+) -> TaggerRun:
     torch.set_num_threads(1)
     small = {"hidden": 8, "word_dim": 8, "epochs": 1, "batch_tokens": 16, **settings}
     data = TrainingData.of(sentences, LAYOUT)
-    return TaggerRun(data, TaggerSettings(**small), seed=seed)  # type: ignore[arg-type]
+    return TaggerRun(data, TaggerSettings(**small), seed=seed, vectors=vectors)  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.tagger.batches import LengthBatches, TaggedData, cut_long
 from nlpkit.tagger.predictor import Tagger
 from nlpkit.tagger.schemes import violations
+from nlpkit.vectors.store import Vectors
 
 TEXTS = [sentence.tokens for sentence in ENTITIES] + [
     ["Zed", "met", "Ann"],
@@ -34,7 +35,10 @@ def entity_tagger() -> Tagger:
 @pytest.mark.parametrize("encoder", ["lstm", "gru", "cnn", "transformer"])
 @pytest.mark.parametrize("one_way", [False, True])
 def test_numpy_gives_what_torch_gives(encoder: str, one_way: bool) -> None:
-    run = run_of(ENTITIES, encoder=encoder, one_way=one_way, layers=2, crf="no")
+    vectors = Vectors(["ann", "in", "Rio"], np.eye(3, 4, dtype=np.float32))
+    run = run_of(ENTITIES, vectors=vectors, encoder=encoder, one_way=one_way, layers=2, crf="no")
+    for _ in run.trainer.fit():  # so that clues have scores
+        pass
     run.model.eval()
     found = run.tagger().scores(TEXTS)
     for words, scores in zip(TEXTS, found, strict=True):
