@@ -128,6 +128,7 @@ def main() -> None:
         for kind, share in (("transformer", 1.0), ("gru", 0.3), ("mlp", 0.15)):
             seconds = share * options.seconds
             rows.append(run_makemore(options.makemore, options.names, kind, seconds))
+    rows = [(*row[:-1], f"{row[-1]:.3f}") for row in rows]
     columns = ["", *(f"s to {mark:.2f}" for mark in MARKS), "seconds", "loss"]
     print_table("Names", columns, rows)
 

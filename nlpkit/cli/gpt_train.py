@@ -179,8 +179,8 @@ def train(
     checkpoint = modeldir.checkpoint_path(output)
     if resume:
         trainer.load(checkpoint, run, data)
-    # who gives a run five minutes means the whole of it
-    trainer.counters.seconds += processes.agree(time.monotonic() - started, chosen)
+    if settings.max_time:  # who gives a run five minutes means the whole of it
+        trainer.counters.seconds += processes.agree(time.monotonic() - started, chosen)
 
     def show_sample(progress: Progress) -> None:
         if sample_tokens and progress.heldout is not None:

@@ -174,8 +174,8 @@ def train(
         checkpoint = modeldir.checkpoint_path(output)
         if resume:
             trainer.load(checkpoint, run, data)
-        # who gives a run five minutes means the whole of it
-        trainer.counters.seconds += time.monotonic() - started
+        if settings.max_time:  # who gives a run five minutes means the whole of it
+            trainer.counters.seconds += time.monotonic() - started
         draw_training(
             trainer,
             notes,

@@ -7,6 +7,7 @@ bytes.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
@@ -94,13 +95,18 @@ def load_codec(folder: Path, vocab_size: int) -> Codec:
             raise NlpkitError(f"{folder / _CHARACTERS} is damaged: {error}") from None
     else:
         codec = Bytes()
-    # GPT-2's kind of embedding may be padded to a round number of rows
-    if len(codec) > vocab_size or (vocab_size > len(codec) and not isinstance(codec, Subwords)):
+    check_sizes(codec, vocab_size, folder)
+    return codec
+
+
+def check_sizes(codec: Codec, vocab_size: int, source: str | os.PathLike[str]) -> None:
+    """Refuse a tokenizer that is not the model's; its embedding may be padded to a round number."""
+    padding = max(64, len(codec) // 50) if isinstance(codec, Subwords) else 1
+    if not len(codec) <= vocab_size < len(codec) + padding:
         raise NlpkitError(
-            f"{folder}: the tokenizer has {len(codec)} ids, the model {vocab_size}",
+            f"{source}: the tokenizer has {len(codec)} ids, the model {vocab_size}",
             hint="the tokenizer the model was trained with",
         )
-    return codec
 
 
 def save_codec(codec: Codec, folder: Path) -> None:

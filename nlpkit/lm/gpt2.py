@@ -18,7 +18,7 @@ from torch import Tensor
 from nlpkit import modeldir
 from nlpkit.errors import NlpkitError
 from nlpkit.lm.characters import Characters
-from nlpkit.lm.codec import Codec, save_codec
+from nlpkit.lm.codec import Codec, check_sizes, save_codec
 from nlpkit.lm.gptmodel import GptModel
 from nlpkit.lm.models import adopt_weights, empty_model
 from nlpkit.lm.settings import ModelSettings
@@ -111,11 +111,7 @@ def _assemble(
     *,
     transposed: bool,
 ) -> GptModel:
-    if len(codec) > settings.vocab_size:
-        raise NlpkitError(
-            f"{source}: the tokenizer has {len(codec)} ids, the model {settings.vocab_size}",
-            hint="the tokenizer the model was trained with",
-        )
+    check_sizes(codec, settings.vocab_size, source)
     tensors = {name.removeprefix("transformer."): value for name, value in tensors.items()}
     if settings.layers > len(tensors):
         raise NlpkitError(f"{source}: config and weights do not belong together")

@@ -90,8 +90,8 @@ class GptSettings:
     batch_size: int | None = None  # windows to a step and process
     dropout: float = 0.0
     optimizer: Literal["muon", "adamw"] = "muon"
-    lr: float = 0.004
-    muon_lr: float = 0.02
+    lr: float = 0.006
+    muon_lr: float = 0.03
     weight_decay: float = 0.1
     warmup: float = 0.05
     schedule: Literal["linear", "cosine", "constant"] = "linear"

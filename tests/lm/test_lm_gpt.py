@@ -398,6 +398,7 @@ def test_nanogpt_checkpoint_is_read_without_running_it(tmp_path: Path) -> None:
         ({"n_layer": 3}, "lack h.2"),
         ({"n_layer": 10**6}, "do not belong together"),
         ({"vocab_size": 100}, "tokenizer has 290 ids, the model 100"),
+        ({"vocab_size": 400}, "tokenizer has 290 ids, the model 400"),
         ({"n_positions": 7}, "do not fit"),
         ({"activation_function": "swish"}, "activation swish"),
     ],

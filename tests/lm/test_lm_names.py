@@ -207,6 +207,7 @@ def test_unique_and_novel(ngram: NamesModel) -> None:
         ({"pattern": "("}, "--pattern"),
         ({"min_length": 9, "max_length": 4}, "9 characters or more and 4 or fewer"),
         ({"prefix": "x" * 200}, "no name can have 200"),
+        ({"prefix": "Ma", "pattern": "Q.*"}, "no name can begin with 'Ma' and match"),
         ({"prefix": "Ж"}, "never seen 'Ж'"),
         ({"label": "m"}, "no label 'm'"),
         ({"max_length": 1, "suffix": "ina"}, "3 characters or more and 1 or fewer"),
