@@ -41,6 +41,7 @@ CHAR_DIM = 32
 CHAR_FILTERS = 64
 AFFIX_DIM = 64
 MIX = 128  # width of all features of a word together
+VECTOR_MIX = 64  # how much wider it is with vectors
 CLUE_DROPOUT = 0.3
 ALONE = 0.2  # in this share of sentences the encoder, and in as many the clues, stay out of it
 
@@ -135,7 +136,8 @@ class WordEncoder(nn.Module):
         self.affixes = nn.EmbeddingBag(buckets, AFFIX_DIM, mode="sum", sparse=True)
         nn.init.normal_(self.affixes.weight, std=0.1)
         width += AFFIX_DIM
-        self.mix = nn.Linear(width, MIX)
+        self.size = MIX + (VECTOR_MIX if self.has_vectors else 0)
+        self.mix = nn.Linear(width, self.size)
 
     def tables(self) -> list[Tensor]:
         """The embeddings, which a batch looks at by rows."""
@@ -149,12 +151,6 @@ class WordEncoder(nn.Module):
             hidden = torch.rand(words.shape, device=words.device) < self.hide_rates[words]
             words = torch.where(hidden, self.unknown, words)
         parts = [self.word(words)]
-        if self.has_vectors:
-            rows = self.vectors[vectors]
-            if self.settings.fine_tune:
-                known = (words != self.unknown).unsqueeze(1)
-                rows = rows + self.correction(words) * known
-            parts.append(rows)
         if self.settings.chars != "none":
             parts.append(self.chars(characters))
         parts.append(self.affixes(affixes))
@@ -163,7 +159,17 @@ class WordEncoder(nn.Module):
             rate = self.settings.part_dropout
             assert rate is not None
             parts = [part * (torch.rand_like(part[:, :1]) >= rate) for part in parts]
+        if self.has_vectors:
+            # never hidden: words without one are enough to learn to do without
+            parts.append(self._vector_rows(words, vectors))
         return self.mix(torch.cat(parts, dim=1))
+
+    def _vector_rows(self, words: Tensor, vectors: Tensor) -> Tensor:
+        rows = self.vectors[vectors]
+        if self.settings.fine_tune:
+            known = (words != self.unknown).unsqueeze(1)
+            rows = rows + self.correction(words) * known
+        return rows
 
 
 class Clues(nn.Module):
@@ -217,7 +223,7 @@ class TaggerModel(nn.Module):
         self.words = WordEncoder(settings, words, n_chars, vectors)
         self.encoder = make_encoder(
             settings.encoder,
-            MIX,
+            self.words.size,
             settings.hidden,
             settings.layers,
             settings.dropout,

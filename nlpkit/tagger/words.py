@@ -75,17 +75,17 @@ class NumpyWords:
     def _encode(self, features: WordFeatures) -> Floats:
         weights = self.weights
         parts = [weights["word.weight"][features.words]]
+        if self.settings.chars == "cnn":
+            parts.append(self._convolve(features.characters))
+        elif self.settings.chars == "lstm":
+            parts.append(self._read_characters(features.characters))
+        parts.append(weights["affixes.weight"][features.affixes].sum(axis=1))
         if "vectors" in weights:
             rows = weights["vectors"][features.vectors]
             if "correction.weight" in weights:
                 known = (features.words != self.unknown)[:, None]
                 rows = rows + weights["correction.weight"][features.words] * known
             parts.append(rows)
-        if self.settings.chars == "cnn":
-            parts.append(self._convolve(features.characters))
-        elif self.settings.chars == "lstm":
-            parts.append(self._read_characters(features.characters))
-        parts.append(weights["affixes.weight"][features.affixes].sum(axis=1))
         mixed: Floats = np.concatenate(parts, axis=1) @ weights["mix.weight"].T
         return mixed + weights["mix.bias"]
 
