@@ -70,7 +70,7 @@ class Size:
 
 
 SIZES = {
-    "nano": Size(layers=4, heads=4, dim=128, block_size=64, batch_size=32),
+    "nano": Size(layers=4, heads=2, dim=128, block_size=64, batch_size=32),
     "micro": Size(layers=4, heads=4, dim=256, block_size=128, batch_size=16),
     "mini": Size(layers=6, heads=6, dim=384, block_size=256, batch_size=16),
     "small": Size(layers=8, heads=8, dim=512, block_size=512, batch_size=16),
