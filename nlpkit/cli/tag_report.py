@@ -38,7 +38,9 @@ def show_scores(
     if scores.known:
         share = 100 * scores.known / scores.tokens
         out.write(f"known words\t{100 * scores.known_accuracy:.2f}%\t{share:.1f}% of tokens\n")
-        out.write(f"unknown words\t{100 * scores.unknown_accuracy:.2f}%\t{100 - share:.1f}%\n")
+        if scores.known < scores.tokens:
+            unknown = 100 * scores.unknown_accuracy
+            out.write(f"unknown words\t{unknown:.2f}%\t{100 - share:.1f}%\n")
     share = 100 * scores.right_sentences / max(1, scores.sentences)
     out.write(f"whole sentences\t{share:.2f}%\tof {scores.sentences}\n")
     if scores.entities is not None:
