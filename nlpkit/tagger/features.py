@@ -23,7 +23,8 @@ AFFIX_BUCKETS = 20_000
 SHAPE_BUCKETS = 1_000  # when shapes are all there is
 LONGEST_WORD = 24  # characters that are looked at: the first and last half of a longer word
 AFFIX_LENGTHS = (1, 2, 3, 4)
-N_CLUES = 4 + 2 * len(AFFIX_LENGTHS)
+N_AFFIXES = 1 + 2 * len(AFFIX_LENGTHS)  # with the shape
+N_CLUES = N_AFFIXES + 3
 REACH = 2  # clues are taken from so many words to each side
 CLUE_CELLS = 1 << 23  # numbers in a table of clues, at most
 WORD_EDGE = "\x02"  # stands before and after the characters of a word
@@ -62,7 +63,11 @@ def word_shape(word: str) -> str:
     >>> word_shape("McDonald's"), word_shape("B-52")
     ("XxXxx'x", 'X-dd')
     """
-    return _RUN.sub(r"\1\1", word[:LONGEST_WORD].translate(_KINDS))
+    return _RUN.sub(_first_two, word[:LONGEST_WORD].translate(_KINDS))
+
+
+def _first_two(run: re.Match[str]) -> str:
+    return run[0][:2]
 
 
 class _Kinds(dict[int, str]):
@@ -84,20 +89,11 @@ _KINDS = _Kinds()
 _RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
 
 
-def affix_hashes(word: str, *, affixes: bool) -> list[int]:
-    """The shape and, if wanted, prefixes and suffixes as bucket numbers."""
-    keys = [f"={word_shape(word)}"]
-    buckets = AFFIX_BUCKETS if affixes else SHAPE_BUCKETS
-    if affixes:
-        keys += _affixes(word.lower())
-    return [_hash(key) % buckets for key in keys]
-
-
 def clue_hashes(word: str) -> list[int]:
-    """The word with and without case, its shape, prefixes, suffixes and what kind it is, hashed."""
+    """Shape, prefixes, suffixes, the word with and without case, and what kind it is, hashed."""
     lowered = word.lower()
     kind = f"{word[:1].isupper():d}{word.isupper():d}{not word.isalpha():d}{'-' in word:d}"
-    keys = [f"={word_shape(word)}", f"w{lowered}", f"W{word}", f"k{kind}", *_affixes(lowered)]
+    keys = [f"={word_shape(word)}", *_affixes(lowered), f"w{lowered}", f"W{word}", f"k{kind}"]
     return [_hash(key) for key in keys]
 
 
@@ -193,13 +189,14 @@ class Lexicon:
         inside = np.arange(longest) < np.array([len(spelling) for spelling in spelled])[:, None]
         known, unknown_character = self.characters.ids, self.characters.ids[UNK]
         characters[inside] = [known.get(c, unknown_character) for c in "".join(spelled)]
-        affixes = [affix_hashes(word, affixes=self.affixes) for word in words]
+        hashes = [clue_hashes(word) for word in words]
+        clues = np.array(hashes, np.int64).reshape(-1, N_CLUES)
         return WordFeatures(
             np.array([ids.get(form, unknown) for form in forms], np.int64),
             np.array(rows, np.int64) if rows else np.zeros(len(words), np.int64),
             characters,
-            np.array(affixes, np.int64).reshape(len(words), -1),
-            np.array([clue_hashes(word) for word in words], np.int64).reshape(-1, N_CLUES),
+            clues[:, :N_AFFIXES] % AFFIX_BUCKETS if self.affixes else clues[:, :1] % SHAPE_BUCKETS,
+            clues,
         )
 
     def _vector_row(self, word: str) -> int:
