@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from nlpkit.simd import STEP, add_products, no_sums, total
+
 NONE, RELU2, GELU, GELU_TANH = range(4)  # what a product does with its result
 _EPSILON = np.float32(1e-5)
 _LARGE = 1 << 18  # weights from which on several threads are quicker than one
@@ -218,7 +220,9 @@ def _rows(
     weight: Any, scale: Any, bias: Any, x: Any, out: Any, activation: int, first: int, end: int
 ) -> None:
     """The part of a product that the rows from ``first`` to ``end`` make."""
-    if len(x) == 1:
+    if weight.itemsize == 1:
+        _whole_numbers(weight, x, first, end, out)
+    elif len(x) == 1:
         _one_input(weight, x[0], first, end, out[0])
     else:
         _many_inputs(weight, x, first, end, out)
@@ -226,6 +230,43 @@ def _rows(
         for o in range(first, end):
             out[b, o] = out[b, o] * scale[o] + bias[o]
         _activate(out[b, first:end], activation)
+
+
+@_compiled
+def _whole_numbers(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
+    """With 8-bit weights: the inputs become whole numbers too, as large as their sum allows.
+
+    Four rows at once, far from each other: memory is read fastest in several streams.
+    """
+    size = x.shape[1]
+    largest = np.float32(min(32767, (2**31 - 1) // (127 * size)))
+    inputs = np.empty(x.shape, np.int16)
+    units = np.empty(len(x), np.float32)
+    for b in range(len(x)):
+        highest = np.float32(1e-30)
+        for i in range(size):
+            highest = max(highest, abs(x[b, i]))
+        units[b] = highest / largest
+        for i in range(size):
+            inputs[b, i] = np.int16(np.rint(x[b, i] / units[b]))
+    last, quarter = end - 1, (end - first + 3) // 4
+    for o in range(first, first + quarter):
+        o1, o2, o3 = min(o + quarter, last), min(o + 2 * quarter, last), min(o + 3 * quarter, last)
+        for b in range(len(x)):
+            s0, s1, s2, s3 = no_sums(), no_sums(), no_sums(), no_sums()
+            for i in range(0, size - STEP + 1, STEP):
+                s0 = add_products(s0, weight, o, inputs, b, i)
+                s1 = add_products(s1, weight, o1, inputs, b, i)
+                s2 = add_products(s2, weight, o2, inputs, b, i)
+                s3 = add_products(s3, weight, o3, inputs, b, i)
+            t0, t1, t2, t3 = total(s0), total(s1), total(s2), total(s3)
+            for i in range(size - size % STEP, size):
+                t0 += weight[o, i] * inputs[b, i]
+                t1 += weight[o1, i] * inputs[b, i]
+                t2 += weight[o2, i] * inputs[b, i]
+                t3 += weight[o3, i] * inputs[b, i]
+            out[b, o], out[b, o1] = t0 * units[b], t1 * units[b]
+            out[b, o2], out[b, o3] = t2 * units[b], t3 * units[b]
 
 
 @_compiled

@@ -60,7 +60,7 @@ def split_names(
         size = min(1000, max(1, round(fraction * len(distinct))))
     if size >= len(distinct):
         raise NlpkitError(
-            f"too few different names to hold {size} out: {len(distinct)}",
+            f"{len(distinct)} different names: too few to hold {size} out",
             hint="more names, or a smaller --test-size",
         )
     order = np.random.default_rng(seed).permutation(len(distinct))
