@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from nlpkit.word2vec.simd import (
+from nlpkit.simd import (
     LANES,
     between,
     clamp,

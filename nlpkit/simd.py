@@ -1,10 +1,11 @@
-"""A row of floats in one register: the few vector operations the kernels are written in.
+"""Numbers side by side in one register: the few vector operations the kernels are written in.
 
 numba turns plain loops into vector code when it can prove enough about them, but it cannot be
 told to keep a block of sums in registers, and that is where the speed of a matrix product comes
 from. So here is a type, ``LANES`` consecutive float32, with the operations that the kernels need,
 such as ``load``, ``multiply_add`` and ``store``. They are called from ``@njit`` functions as if
-they were ordinary functions, and each becomes one or two machine instructions.
+they were ordinary functions, and each becomes one or two machine instructions. A second type, sums
+of products of small integers, is for weights of 8 bits.
 
 Any processor can run them: LLVM cuts the vectors to the width that is there.
 """
@@ -214,3 +215,75 @@ def store_sums(
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp, *[_LANES] * 8), code
+
+
+# --- small integers -----------------------------------------------------------------------------
+
+STEP = 32  # 8-bit numbers that are multiplied at once
+_SUM = ir.IntType(32)
+_SUMS = ir.VectorType(_SUM, STEP // 2)
+
+
+class _SumsType(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name=f"Int32x{STEP // 2}")
+
+
+_INTEGER_SUMS = _SumsType()
+
+
+@register_model(_SumsType)
+class _SumsModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, sums_type: Any) -> None:
+        super().__init__(manager, sums_type, _SUMS)
+
+
+@_operation
+def no_sums(typing: Any) -> Code:
+    """Sums of nothing yet."""
+    return _INTEGER_SUMS(), lambda *_: ir.Constant(_SUMS, [0] * _SUMS.count)
+
+
+@_operation
+def add_products(
+    typing: Any, sums: Any, weights: Any, row: Any, inputs: Any, at: Any, i: Any
+) -> Code:
+    """``sums`` and ``weights[row, i + j] * inputs[at, i + j]`` for each ``j`` below ``STEP``.
+
+    Weights are int8, inputs int16. Neighbouring products are added to each other at once, for which
+    many processors have an instruction.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        sums, weights, row, inputs, at, i = arguments
+        vectors = []
+        for array, line, kind, bits in ((weights, row, 1, 8), (inputs, at, 3, 16)):
+            place = types.void(signature.args[kind])
+            vector = ir.VectorType(ir.IntType(bits), STEP)
+            address = _pointer(context, builder, place, [array, line, i], vector)
+            number = builder.load(address, align=bits // 8)
+            vectors.append(builder.sext(number, ir.VectorType(_SUM, STEP)))
+        products = builder.mul(*vectors)
+        even = _pick(builder, products, products, list(range(0, STEP, 2)))
+        odd = _pick(builder, products, products, list(range(1, STEP, 2)))
+        return builder.add(sums, builder.add(even, odd))
+
+    kinds = (_INTEGER_SUMS, weights, types.intp, inputs, types.intp, types.intp)
+    return _INTEGER_SUMS(*kinds), code
+
+
+@_operation
+def total(typing: Any, sums: Any) -> Code:
+    """All of the sums together."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = arguments[0]
+        width = _SUMS.count
+        while width > 1:
+            width //= 2
+            low = _pick(builder, vector, vector, list(range(width)))
+            high = _pick(builder, vector, vector, list(range(width, 2 * width)))
+            vector = builder.add(low, high)
+        return builder.extract_element(vector, ir.Constant(_INDEX, 0))
+
+    return types.int32(_INTEGER_SUMS), code
