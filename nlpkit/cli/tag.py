@@ -90,6 +90,12 @@ def train(
         Switch,
         typer.Option("--affixes", help="Use prefixes and suffixes; auto is no for entities."),
     ] = DEFAULTS.affixes,
+    clues: Annotated[
+        Switch,
+        typer.Option(
+            "--clues", help="Score words and neighbours directly too; auto is no for few entities."
+        ),
+    ] = DEFAULTS.clues,
     vectors: labelling.StartVectors = None,
     fine_tune: labelling.FineTune = False,
     word_dim: labelling.WordDim = DEFAULTS.word_dim,
@@ -132,8 +138,8 @@ def train(
     sequence that breaks its scheme is reported with its line.
 
     What is left out is chosen by the data: --epochs 12 to 30 and --batch-tokens 128 to 256 by its
-    size, --dropout 0.33 (entities: 0.5), --word-dropout 0.25 (0.5), --part-dropout 0.1 (0.3),
-    --lr 0.002 (few: 0.004).
+    size, --dropout 0.33 (entities: 0.5), --word-dropout 0.25 (0.5), --part-dropout 0.1 (0.3; few
+    entities: 0), --lr 0.002 (few entities: 0.004).
 
     Examples:
       $ nlpkit tag train sample_corpora/tagged-train.conllu -o pos.model
@@ -159,6 +165,7 @@ def train(
         crf=crf,
         chars=chars,
         affixes=affixes,
+        clues=clues,
         fine_tune=fine_tune,
         word_dim=word_dim,
         dropout=dropout,

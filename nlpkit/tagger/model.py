@@ -232,7 +232,9 @@ class TaggerModel(nn.Module):
         self.dropout = SharedDropout(settings.dropout)
         self.output = nn.Linear(self.encoder.size, n_tags)
         size = 0 if vectors is None else vectors.shape[1]
-        self.clues = Clues(clue_buckets, n_tags, settings.one_way, size)
+        self.clues = (
+            Clues(clue_buckets, n_tags, settings.one_way, size) if settings.clues == "yes" else None
+        )
         self.crf = CRF(n_tags, legal) if settings.crf == "yes" else None
 
     def forward(self, features: WordFeatures, positions: Tensor) -> Tensor:
@@ -242,6 +244,8 @@ class TaggerModel(nn.Module):
         distinct = self.words(*(torch.from_numpy(column).to(device) for column in columns))
         tokens = self.dropout(distinct[positions])  # (B, T, mix)
         deep = self.output(self.dropout(self.encoder(tokens)))  # (B, T, K)
+        if self.clues is None:
+            return deep
         rows = None
         if self.words.has_vectors:
             rows = self.words.vectors[torch.from_numpy(features.vectors).to(device)]

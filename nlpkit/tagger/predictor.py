@@ -73,8 +73,8 @@ class Tagger:
         self.output, self.bias = weights["output.weight"].T, weights["output.bias"]
         sizes = {"words": (len(lexicon.words), len(weights["words.word.weight"]))}
         sizes["tags"] = (len(tags), len(self.bias))
-        places = len(clue_places(settings.one_way))
-        sizes["clues"] = (places * len(tags), weights["clues.table.weight"].shape[1])
+        self.places = clue_places(settings.one_way) if settings.clues == "yes" else range(0)
+        sizes["clues"] = (len(self.places) * len(tags), self.words.clues.shape[1])
         if "words.vectors" in weights:
             sizes["vectors"] = (len(lexicon.vector_words) + 1, len(weights["words.vectors"]))
         for name, (listed, trained) in sizes.items():
@@ -173,7 +173,7 @@ class Tagger:
         mix, width = self.words.mix, len(self.tags)
         encoded = self.encoder(table[:, :mix], positions, lengths)
         scores: Floats = encoded @ self.output + self.bias
-        for index, place in enumerate(clue_places(self.settings.one_way)):
+        for index, place in enumerate(self.places):
             # what the words at this distance say, moved to where they say it of
             said = table[:, mix + index * width : mix + (index + 1) * width][positions]
             said *= inside[:, :, None]

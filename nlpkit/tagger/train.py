@@ -122,7 +122,7 @@ class TaggerRun:
                 legal,
             ).to(self.device)
         tables = self.model.words.tables()
-        clues = [self.model.clues.table.weight]
+        clues = [] if self.model.clues is None else [self.model.clues.table.weight]
         by_row = {id(table) for table in (*tables, *clues)}
         others = [p for p in self.model.parameters() if id(p) not in by_row]
         self.trainer = Trainer(
@@ -130,7 +130,7 @@ class TaggerRun:
             [
                 torch.optim.AdamW(others, lr=lr, weight_decay=WEIGHT_DECAY, fused=True),
                 SparseAdagrad(tables, lr * TABLE_RATE),
-                SparseAdagrad(clues, CLUE_LR),
+                *([SparseAdagrad(clues, CLUE_LR)] if clues else []),
             ],
             self._loss,
             TrainingSettings(

@@ -26,7 +26,7 @@ class NumpyWords:
         self, settings: TaggerSettings, lexicon: Lexicon, weights: Weights, clues: Weights
     ) -> None:
         self.settings, self.lexicon, self.weights = settings, lexicon, weights
-        self.clues = clues["table.weight"]  # (buckets, places K)
+        self.clues = clues.get("table.weight", np.zeros((1, 0), np.float32))  # (buckets, places K)
         self.clue_of_vector = clues.get("of_vector.weight")  # (places K, vector)
         self.mix = len(weights["mix.bias"])
         self.unknown = lexicon.words.ids[UNK]
@@ -68,7 +68,7 @@ class NumpyWords:
         if self.clue_of_vector is not None:
             rows = self.weights["vectors"][features.vectors]
             self._table[first:last, self.mix :] = rows @ self.clue_of_vector.T
-        for clues in (features.clues % len(self.clues)).T:
+        for clues in (features.clues % len(self.clues)).T if self.clues.size else ():
             self._table[first:last, self.mix :] += self.clues[clues]
         self._rows.update(zip(words, range(first, last), strict=True))
 

@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "ner.conll").write_text(NER * 4)
     (folder / "pos.conllu").write_text(POS * 4)
     for name, data in [("ner", "ner.conll"), ("pos", "pos.conllu")]:
-        flags = ["--epochs", "25", "--lr", "0.02", "--batch-tokens", "16", *SMALL]
+        flags = ["--epochs", "60", "--lr", "0.02", "--batch-tokens", "16", *SMALL]
         result = run("train", str(folder / data), "-o", str(folder / name), *flags)
         assert result.exit_code == 0, result.output
     return folder

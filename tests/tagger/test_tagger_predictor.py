@@ -34,9 +34,18 @@ def entity_tagger() -> Tagger:
 
 @pytest.mark.parametrize("encoder", ["lstm", "gru", "cnn", "transformer"])
 @pytest.mark.parametrize("one_way", [False, True])
-def test_numpy_gives_what_torch_gives(encoder: str, one_way: bool) -> None:
+@pytest.mark.parametrize("clues", ["yes", "no"])
+def test_numpy_gives_what_torch_gives(encoder: str, one_way: bool, clues: str) -> None:
     vectors = Vectors(["ann", "in", "Rio"], np.eye(3, 4, dtype=np.float32))
-    run = run_of(ENTITIES, vectors=vectors, encoder=encoder, one_way=one_way, layers=2, crf="no")
+    run = run_of(
+        ENTITIES,
+        vectors=vectors,
+        encoder=encoder,
+        one_way=one_way,
+        clues=clues,
+        layers=2,
+        crf="no",
+    )
     for _ in run.trainer.fit():  # so that clues have scores
         pass
     run.model.eval()
