@@ -115,10 +115,15 @@ class Attention(nn.Module):
         rotary: Rotary | None,
         mask: Tensor | None,  # (B, 1, T, S): 0 where position t may look at s, else -inf
         cache: KeyValueCache | None,
+        last: bool = False,
     ) -> Tensor:
+        """(B, T, C), or only the last position of it (B, 1, C)."""
         q, k, v = self.project(x, 0 if cache is None else cache.length, rotary)
         if cache is not None:
             k, v = cache.extend(self.layer, k, v)
+        if last:
+            q = q[:, :, -1:]
+            mask = None if mask is None else mask[..., -1:, :]
         mixed = F.scaled_dot_product_attention(
             q,
             k,
@@ -145,9 +150,15 @@ class Block(nn.Module):
         self.dropout = nn.Dropout(settings.dropout)
 
     def forward(
-        self, x: Tensor, rotary: Rotary | None, mask: Tensor | None, cache: KeyValueCache | None
+        self,
+        x: Tensor,
+        rotary: Rotary | None,
+        mask: Tensor | None,
+        cache: KeyValueCache | None,
+        last: bool = False,  # whether only the last position is asked for
     ) -> Tensor:
-        x = x + self.dropout(self.attention(self.norm_1(x), rotary, mask, cache))
+        found = self.attention(self.norm_1(x), rotary, mask, cache, last)
+        x = (x[:, -1:] if last else x) + self.dropout(found)
         hidden = activate(self.up(self.norm_2(x)), self.activation)  # (B, T, 4C)
         added: Tensor = self.dropout(self.down(hidden))
         return x + added
@@ -242,10 +253,9 @@ class GPT(LanguageModel):
         x = self.embed(idx, first, begins, cache)
         mask = _mask(begins, first, idx.size(1), x.dtype)
         for block in self.blocks:
-            x = block(x, self.rotary, mask, cache)
+            x = block(x, self.rotary, mask, cache, cache is not None and block is self.blocks[-1])
         if cache is not None:
             cache.length = length
-            x = x[:, -1:]
         logits = self.head(self.norm(x))
         return logits, cross_entropy(logits, targets)
 
