@@ -96,6 +96,8 @@ def sample(
         raise UsageError("give a PROMPT or --prompt-file, not both")
     prompts = _prompts(prompt, prompt_file)
     gpt = GptModel.load(model, pick_device(device))
+    if quantize == "int8" or gpt.pays_to_compile(max_tokens):
+        _announce_compiler()
     if quantize == "int8":
         gpt.quantize()
     else:
@@ -129,6 +131,14 @@ def sample(
             f"{drawn} tokens in {seconds:.2f} s, {drawn / seconds:.1f} tokens/s, "
             f"first after {first:.3f} s"
         )
+
+
+def _announce_compiler() -> None:
+    from nlpkit.compiling import FIRST_TIME, is_compiled
+    from nlpkit.lm.kernels import step
+
+    if not is_compiled(step):
+        Notes().say(FIRST_TIME)
 
 
 def _prompts(prompt: str | None, prompt_file: str | None) -> list[str]:

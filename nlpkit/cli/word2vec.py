@@ -275,10 +275,11 @@ def _say_start(run: Run, device: str, engine: EngineName | None, notes: Notes) -
         f"{config.arch.value} with {config.loss.value}, {config.dim} dimensions, {workers}"
     )
     if by_kernels:
+        from nlpkit.compiling import FIRST_TIME
         from nlpkit.word2vec.cpu import kernels_are_compiled
 
         if not kernels_are_compiled(config):
-            notes.say("compiling kernels: some seconds, the first time only")
+            notes.say(FIRST_TIME)
     run.trainer.compile()
 
 

@@ -88,20 +88,24 @@ class GptModel:
         """Turn weights into 8-bit integers; the model can then be used, not trained or saved."""
         if self.device.type != "cpu":
             raise NlpkitError("8-bit weights are for the CPU", hint="--device cpu")
+        self._compile(int8=True)
+
+    def pays_to_compile(self, tokens: int) -> bool:
+        """Whether writing so many tokens takes longer than to get ready for it."""
+        settings = self.model.settings
+        much = tokens * settings.layers * settings.dim >= _MUCH
+        return self.device.type == "cpu" and much
+
+    def speed_up(self, tokens: int) -> None:
+        """Make ready to write so many tokens, if that pays."""
+        if self.pays_to_compile(tokens):
+            self._compile(int8=False)
+
+    def _compile(self, *, int8: bool) -> None:
         from nlpkit.lm.compiled import compile_step
 
         assert isinstance(self.model, GPT)
-        compile_step(self.model, int8=True)
-
-    def speed_up(self, tokens: int) -> None:
-        """Make ready to write so many tokens, if that takes longer than to get ready."""
-        settings = self.model.settings
-        much = tokens * settings.layers * settings.dim >= _MUCH
-        if self.device.type == "cpu" and much:
-            from nlpkit.lm.compiled import compile_step
-
-            assert isinstance(self.model, GPT)
-            compile_step(self.model)
+        compile_step(self.model, int8=int8)
 
     def encode_prompt(self, text: str) -> list[int]:
         """Ids of a prompt; an empty one is whatever texts begin after."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nlpkit.compiling import is_compiled
 from nlpkit.word2vec.blocks import Workspace, make_workspace
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
 from nlpkit.word2vec.exact import exact_piece
@@ -101,16 +101,6 @@ _NO_TREE = HuffmanTree(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0,
 
 
 def kernels_are_compiled(config: Word2VecConfig) -> bool:
-    """Whether the kernel for these settings is in numba's cache on disk, as far as can be seen.
-
-    If not, the first training has to wait some seconds for the compiler.
-    """
+    """Whether the kernel for these settings needs no compiler any more."""
     kernel: Any = skipgram_piece if config.arch is Arch.SKIPGRAM else cbow_piece
-    if config.loss is not Loss.NS:
-        kernel = exact_piece
-    code = kernel.py_func.__code__
-    source = Path(code.co_filename)
-    indexes = Path(kernel.stats.cache_path).glob(
-        f"{source.stem}.{code.co_name}-{code.co_firstlineno}.*.nbi"
-    )
-    return any(index.stat().st_mtime >= source.stat().st_mtime for index in indexes)
+    return is_compiled(exact_piece if config.loss is not Loss.NS else kernel)
