@@ -18,6 +18,8 @@ import ctypes
 import json
 import math
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -148,6 +150,20 @@ def learning_rate(fraction: float, settings: TrainingSettings) -> float:
     return 1.0
 
 
+def check_bfloat16() -> None:
+    """Try it in another process: some virtual machines promise instructions they do not have, and
+    a program dies of the first one."""
+    attempt = (
+        "import torch; x = torch.ones(32, 32)\n"
+        "with torch.autocast('cpu', torch.bfloat16): torch.nn.functional.linear(x, x)"
+    )
+    if subprocess.run([sys.executable, "-c", attempt], capture_output=True).returncode:
+        raise NlpkitError(
+            "this processor cannot compute in bfloat16",
+            hint="--dtype float32, or ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 in the environment",
+        )
+
+
 class Trainer:
     """A model on its way. ``fit()`` goes on from wherever the state is.
 
@@ -177,6 +193,8 @@ class Trainer:
         self.model, self.optimizers = model, list(optimizers)
         self.batch_loss, self.settings, self.evaluate = batch_loss, settings, evaluate
         self.device = next(model.parameters()).device
+        if settings.dtype == "bfloat16" and self.device.type == "cpu":
+            check_bfloat16()
         self.counters = _Counters()
         self.best_weights: dict[str, Tensor] | None = None
         self._clock = clock
