@@ -164,6 +164,19 @@ def check_bfloat16() -> None:
         )
 
 
+@contextlib.contextmanager
+def _tiny_is_zero() -> Iterator[None]:
+    """Near a loss of 0 gradients shrink to numbers that take ages to compute with: here they are 0.
+
+    Only here, since other parts of a program may rely on such numbers.
+    """
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+
+
 class Trainer:
     """A model on its way. ``fit()`` goes on from wherever the state is.
 
@@ -221,7 +234,7 @@ class Trainer:
             started, before = self._clock(), self.fraction
             rate = learning_rate(before, self.settings)
             self.model.train()
-            with memory_advice():
+            with memory_advice(), _tiny_is_zero():
                 loss, items = self._step(rate)
             self.counters.step += 1
             seconds = self._clock() - started

@@ -231,3 +231,18 @@ def test_interrupt_saves_a_checkpoint_that_resumes_exactly(
     assert bits(resumed) == bits(whole)
     assert not checkpoint.exists()
     assert "held-out" in capsys.readouterr().err
+
+
+def test_tiny_numbers_are_zero_in_a_step_only() -> None:
+    tiny = 1e-40
+    seen = []
+
+    def batch_loss(number: int) -> tuple[torch.Tensor, int]:
+        seen.append((torch.full((1,), tiny) * 0.5).item())
+        return (model(torch.ones(1, 1)) ** 2).mean(), 1
+
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    list(Trainer(model, [optimizer], batch_loss, TrainingSettings(max_steps=1)).fit())
+    assert seen == [0]
+    assert (torch.full((1,), tiny) * 0.5).item() > 0

@@ -85,7 +85,6 @@ def start_torch(device: str, threads: int, notes: Notes) -> torch.device:
 
     torch.set_num_threads(threads or available_cores())
     keep_freed_memory()
-    torch.set_flush_denormal(True)  # near a loss of 0 gradients shrink to numbers that take ages
     chosen = pick_device(device)
     if device == "auto" and chosen.type == "mps":
         chosen = torch.device("cpu")  # mps lacks the sparse gradients of embeddings
