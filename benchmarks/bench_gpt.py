@@ -30,13 +30,13 @@ import torch
 from common import SAMPLES, nlpkit_command, print_table, take_turns
 
 from nlpkit import modeldir
+from nlpkit.device import keep_freed_memory
 from nlpkit.lm.characters import Characters
 from nlpkit.lm.generate import generate
 from nlpkit.lm.gpt2 import import_gpt2, import_nanogpt
 from nlpkit.lm.gptmodel import GptModel
 from nlpkit.lm.sampling import SamplingSettings
 from nlpkit.lm.stream import StreamBatches, windows
-from nlpkit.training import keep_freed_memory
 
 
 def load_nanogpt(folder: str) -> Any:

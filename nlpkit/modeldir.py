@@ -58,7 +58,7 @@ class ModelConfig:
     format_version: int = FORMAT_VERSION
 
 
-def data_hash(parts: Iterable[bytes]) -> str:
+def data_hash(parts: Iterable[bytes | memoryview]) -> str:
     """A short fingerprint of training data, to tell later what a model has seen.
 
     >>> data_hash([b"to be ", b"or not"]) == data_hash([b"to be or not"])

@@ -7,19 +7,16 @@ generators and no position in the data: weights, optimizer state and counters ar
 and an interrupted run that is resumed gives the bits of one that was not. (A run that is limited
 by time takes as many steps as the machine allows, so its bits are its own.)
 
-Left out: data, models, drawing. Gradients of several processes are averaged by whatever wraps the
-model (see ``nlpkit.lm.distributed``).
+Left out: data, models, drawing, and what is particular to a machine (``nlpkit.device``). Gradients
+of several processes are averaged by whatever wraps the model (``nlpkit.lm.distributed``).
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import math
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -30,12 +27,12 @@ import torch
 from torch import Tensor, nn
 
 from nlpkit import modeldir
+from nlpkit.device import check_bfloat16, memory_advice, seeded, tiny_is_zero
 from nlpkit.errors import NlpkitError
 
 Schedule = Literal["cosine", "linear", "constant"]
 BatchLoss = Callable[[int], tuple[Tensor, int]]  # batch number -> mean loss, items in the batch
 CHECKPOINT = "checkpoint"
-_SMALL_MEMORY = "lower --batch-size first, then the length of sequences, --dim or --layers"
 
 
 @dataclass(frozen=True)
@@ -82,58 +79,6 @@ class _Counters:
     records: list[dict[str, Any]] = field(default_factory=list)
 
 
-def pick_device(name: str = "auto") -> torch.device:
-    """``auto`` is cuda, then mps, then cpu; a named device must be there.
-
-    >>> pick_device("cpu")
-    device(type='cpu')
-    """
-    if name == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise NlpkitError(f"no device {name} here", hint="--device auto or cpu") from None
-    return device
-
-
-def keep_freed_memory() -> None:
-    """Ask the C library to keep freed memory instead of giving it back to the system.
-
-    Activations of a step are freed and asked for again in the next one; having the system clear
-    those pages every time costs a quarter of the time of a small model. Only glibc can be asked.
-    """
-    with contextlib.suppress(OSError, AttributeError):
-        library = ctypes.CDLL("libc.so.6")
-        library.mallopt(-3, 1 << 25)  # M_MMAP_THRESHOLD: the highest it accepts, 32 MB
-        library.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
-
-
-@contextlib.contextmanager
-def seeded(seed: int, step: int, device: torch.device) -> Iterator[None]:
-    """Random numbers (dropout) that depend on seed and step; the global generators are put back."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed * 1_000_003 + step)
-        yield
-
-
-@contextlib.contextmanager
-def memory_advice(advice: str = _SMALL_MEMORY) -> Iterator[None]:
-    """Turn torch's ways of running out of memory into an error that says what to lower."""
-    try:
-        yield
-    except (torch.OutOfMemoryError, MemoryError):
-        raise NlpkitError("out of memory", hint=advice) from None
-    except RuntimeError as error:
-        if "allocate" not in str(error):
-            raise
-        raise NlpkitError("out of memory", hint=advice) from None
-
-
 def learning_rate(fraction: float, settings: TrainingSettings) -> float:
     """The share of the highest learning rate at this point of the run.
 
@@ -148,33 +93,6 @@ def learning_rate(fraction: float, settings: TrainingSettings) -> float:
     if settings.schedule == "cosine":
         return 0.5 + 0.5 * math.cos(math.pi * min(1.0, done))
     return 1.0
-
-
-def check_bfloat16() -> None:
-    """Try it in another process: some virtual machines promise instructions they do not have, and
-    a program dies of the first one."""
-    attempt = (
-        "import torch; x = torch.ones(32, 32)\n"
-        "with torch.autocast('cpu', torch.bfloat16): torch.nn.functional.linear(x, x)"
-    )
-    if subprocess.run([sys.executable, "-c", attempt], capture_output=True).returncode:
-        raise NlpkitError(
-            "this processor cannot compute in bfloat16",
-            hint="--dtype float32, or ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 in the environment",
-        )
-
-
-@contextlib.contextmanager
-def _tiny_is_zero() -> Iterator[None]:
-    """Near a loss of 0 gradients shrink to numbers that take ages to compute with: here they are 0.
-
-    Only here, since other parts of a program may rely on such numbers.
-    """
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(False)
 
 
 class Trainer:
@@ -234,7 +152,7 @@ class Trainer:
             started, before = self._clock(), self.fraction
             rate = learning_rate(before, self.settings)
             self.model.train()
-            with memory_advice(), _tiny_is_zero():
+            with memory_advice(), tiny_is_zero():
                 loss, items = self._step(rate)
             self.counters.step += 1
             seconds = self._clock() - started

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+
+import pytest
 
 # A test run started in the background inherits an ignored Ctrl-C, and so would every command that
 # the tests start: they could not be interrupted, which is what some tests are about.
 if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """torch with one thread."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,26 +14,15 @@ from torch import Tensor, nn
 
 from nlpkit.cli.output import Notes
 from nlpkit.cli.progress_training import draw_training
+from nlpkit.device import memory_advice, pick_device, seeded
 from nlpkit.errors import NlpkitError
 from nlpkit.nn.optimizers import Muon, adamw, orthogonalize
-from nlpkit.training import (
-    Trainer,
-    TrainingSettings,
-    learning_rate,
-    memory_advice,
-    pick_device,
-    seeded,
-)
+from nlpkit.training import Trainer, TrainingSettings, learning_rate
 
 SETTINGS = {"dim": 8}
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def make_trainer(**changes: object) -> Trainer:

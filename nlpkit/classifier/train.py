@@ -17,10 +17,11 @@ from nlpkit.classifier.features import BagMaker, FeatureIndex
 from nlpkit.classifier.model import BagModel, SequenceModel, label_loss
 from nlpkit.classifier.predictor import KIND, Classifier, WordIds
 from nlpkit.classifier.settings import ClassifierSettings
+from nlpkit.device import seeded
 from nlpkit.errors import NlpkitError
 from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.tagger.batches import LengthBatches
-from nlpkit.training import Trainer, TrainingSettings, seeded
+from nlpkit.training import Trainer, TrainingSettings
 from nlpkit.vocab import Vocab
 
 if TYPE_CHECKING:

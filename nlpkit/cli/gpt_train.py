@@ -117,11 +117,11 @@ def train(
       $ nlpkit gpt train sample_corpora/tales.txt -o more.model --init tales.model --max-iters 20
     """
     started = time.monotonic()
+    from nlpkit.device import memory_advice
     from nlpkit.lm.distributed import Processes
     from nlpkit.lm.gptmodel import KIND, GptModel
     from nlpkit.lm.gpttrain import new_model, prepare_training, stream_loss
     from nlpkit.lm.stream import split_stream, tokenize_stream
-    from nlpkit.training import memory_advice
 
     processes = Processes.from_environment()
     notes = Notes(quiet or not processes.is_first)
@@ -174,7 +174,7 @@ def train(
     )
     trainer = prepare_training(model, training, validation, settings, processes)
     gpt = GptModel(model, codec)
-    data = modeldir.data_hash([ids.tobytes()])
+    data = modeldir.data_hash([ids.data.cast("B")])  # stays on disk
     run = {**vars(settings), "processes": processes.count}
     checkpoint = modeldir.checkpoint_path(output)
     if resume:

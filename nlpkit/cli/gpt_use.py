@@ -80,9 +80,9 @@ def sample(
     """
     import torch
 
+    from nlpkit.device import memory_advice, pick_device
     from nlpkit.lm.gptmodel import GptModel
     from nlpkit.lm.sampling import SamplingSettings
-    from nlpkit.training import memory_advice, pick_device
 
     torch.set_num_threads(options.resolve_jobs(threads))
     sampling = SamplingSettings(
@@ -196,8 +196,8 @@ def score(
     """
     import torch
 
+    from nlpkit.device import pick_device
     from nlpkit.lm.gptmodel import GptModel
-    from nlpkit.training import pick_device
 
     torch.set_num_threads(options.resolve_jobs(threads))
     gpt = GptModel.load(model, pick_device(device))

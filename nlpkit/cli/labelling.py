@@ -80,8 +80,8 @@ def start_torch(device: str, threads: int, notes: Notes) -> torch.device:
     """Load torch, set its threads, pick and name the device."""
     import torch
 
+    from nlpkit.device import keep_freed_memory, pick_device
     from nlpkit.parallel import available_cores
-    from nlpkit.training import keep_freed_memory, pick_device
 
     torch.set_num_threads(threads or available_cores())
     keep_freed_memory()

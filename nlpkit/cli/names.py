@@ -254,10 +254,10 @@ def sample(
       $ nlpkit names sample en.model -n 5 --pattern "[A-M].*[aeiou]"
       $ printf 'Al\\nBe\\n' | nlpkit names sample en.model -n 2 --prefix -
     """
+    from nlpkit.device import pick_device
     from nlpkit.lm.names import NamesModel
     from nlpkit.lm.namesample import Constraints, sample_names
     from nlpkit.lm.sampling import SamplingSettings
-    from nlpkit.training import pick_device
 
     sampling = SamplingSettings(temperature=temperature, top_k=top_k, top_p=top_p)
     named = NamesModel.load(model, pick_device(device))
@@ -326,9 +326,9 @@ def score(
       $ printf 'Maria\\nXqzt\\n' | nlpkit names score en.model
       $ nlpkit names score en.model sample_corpora/names-en.txt --least 10
     """
+    from nlpkit.device import pick_device
     from nlpkit.lm.namedata import parse_names
     from nlpkit.lm.names import NamesModel, bits_per_character
-    from nlpkit.training import pick_device
 
     named = NamesModel.load(model, pick_device(device))
     lines = textio.read_lines(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
@@ -369,12 +369,12 @@ def report(
       $ nlpkit names report en.model
       $ nlpkit names report en.model --plot names.png --json
     """
+    from nlpkit.device import pick_device
     from nlpkit.lm.namereport import compare, draw, show
     from nlpkit.lm.names import NamesModel
     from nlpkit.lm.namesample import Constraints, sample_names
     from nlpkit.lm.sampling import SamplingSettings
     from nlpkit.pictures import check_picture
-    from nlpkit.training import pick_device
 
     if plot is not None:
         check_picture(plot)

@@ -52,7 +52,7 @@ def prepare_torch(device: str, threads: int, notes: Notes) -> Any:
     import torch
 
     from nlpkit.cli.options import resolve_jobs
-    from nlpkit.training import keep_freed_memory, pick_device
+    from nlpkit.device import keep_freed_memory, pick_device
 
     torch.set_num_threads(resolve_jobs(threads))
     keep_freed_memory()

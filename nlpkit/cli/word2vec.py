@@ -195,7 +195,7 @@ def _pick_device(name: str) -> str:
     has_gpu = sys.platform == "darwin" or any(Path("/dev").glob("nvidia[0-9]*"))
     if name == "cpu" or (name == "auto" and not has_gpu):
         return "cpu"
-    from nlpkit.training import pick_device
+    from nlpkit.device import pick_device
 
     return str(pick_device(name))
 

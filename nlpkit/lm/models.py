@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from nlpkit import modeldir
+from nlpkit.device import seeded
 from nlpkit.errors import NlpkitError
 from nlpkit.lm.base import LanguageModel
 from nlpkit.lm.feedforward import MLP, Bigram
@@ -18,7 +19,6 @@ from nlpkit.lm.ngram import NGram
 from nlpkit.lm.recurrent import Recurrent
 from nlpkit.lm.settings import ModelSettings
 from nlpkit.nn.optimizers import Muon, adamw
-from nlpkit.training import seeded
 
 CLASSES: dict[str, Any] = {
     "ngram": NGram,

@@ -12,6 +12,7 @@ import torch
 
 from nlpkit import modeldir
 from nlpkit.conll import Layout, Sentence
+from nlpkit.device import seeded
 from nlpkit.errors import NlpkitError
 from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.tagger.batches import LengthBatches, TaggedData
@@ -21,7 +22,7 @@ from nlpkit.tagger.predictor import INNER_SCHEME, KIND, Tagger
 from nlpkit.tagger.schemes import Scheme, convert, detect_scheme, legal_transitions
 from nlpkit.tagger.scores import score_tags
 from nlpkit.tagger.settings import TaggerSettings
-from nlpkit.training import Trainer, TrainingSettings, seeded
+from nlpkit.training import Trainer, TrainingSettings
 from nlpkit.vocab import Vocab
 
 if TYPE_CHECKING:

@@ -1,16 +1,18 @@
-"""Models here are so small that a second thread only waits for the first."""
+"""What the tests of language models share: one thread, and a subword model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-import torch
+from small_gpts import TEXT
+
+from nlpkit.subwords import Subwords
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+def _one_thread(one_thread: None) -> None:
+    """Models here are so small that a second thread only waits for the first."""
+
+
+@pytest.fixture(scope="module")
+def subwords() -> Subwords:
+    return Subwords.train([TEXT], vocab_size=290)
