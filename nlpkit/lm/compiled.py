@@ -18,10 +18,21 @@ from torch import Tensor, nn
 
 from nlpkit.lm.cache import KeyValueCache
 from nlpkit.lm.gpt import GPT
-from nlpkit.lm.kernels import GELU, GELU_TANH, NONE, RELU2, Stack, Weights, multiply, step
+from nlpkit.lm.kernels import (
+    GELU,
+    GELU_TANH,
+    NONE,
+    RELU2,
+    Stack,
+    Weights,
+    largest_input,
+    multiply,
+    step,
+)
 
 Floats = NDArray[np.float32]
 _FEW_ROWS = 16  # beyond them a product is better left to torch
+_LARGE_HEAD = 1 << 22  # weights of a head from which on a look at 8-bit ones first is quicker
 _DEQUANTIZED_ROWS = 4096  # of an 8-bit matrix, turned into float32 at a time
 _ACTIVATIONS = {"relu2": RELU2, "gelu": GELU, "gelu_tanh": GELU_TANH}
 
@@ -57,9 +68,15 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class CompiledStep:
-    """From the next ids and a cache to logits, for up to so many rows."""
+    """From the next ids and a cache to logits, for up to so many rows.
+
+    Who asks for the ``likeliest`` ids only gets the right logits for those, and rough ones for the
+    others: the head of a large vocabulary, a third of a small GPT-2, is then read in 8-bit numbers
+    first, and as it is only where that leaves a doubt.
+    """
 
     most_rows = _FEW_ROWS
+    likeliest = 0  # all
 
     def __init__(self, model: GPT, *, int8: bool) -> None:
         settings = model.settings
@@ -79,6 +96,9 @@ class CompiledStep:
             [[(block, "down")] for block in blocks],
             [[(model, "head")]],
         ]
+        large = model.head.weight.numel() >= _LARGE_HEAD and not int8
+        screen, doubt = _screen(model.head.weight.detach()[: None if large else 0])
+        qkv, output, up, down, head = (_stack(layers, int8=int8) for layers in kinds)
         self.weights = Weights(
             _array(model.embedding.weight),
             np.stack(tables) if tables else np.empty((0, 1, settings.dim), np.float32),
@@ -88,7 +108,13 @@ class CompiledStep:
             else np.empty((0, size // 2), np.complex64),
             np.stack([_norm(norm, settings.dim) for norm in [*norms, model.norm]]),
             _array(torch.stack(gains) if gains else torch.empty(0, size)),
-            *(_stack(layers, int8=int8) for layers in kinds),
+            qkv,
+            output,
+            up,
+            down,
+            head,
+            screen,
+            doubt,
         )
 
     def __call__(self, ids: Tensor, cache: KeyValueCache) -> Tensor:
@@ -108,6 +134,7 @@ class CompiledStep:
             cache.length,
             self.embedding_norm,
             self.activation,
+            self.likeliest,
             self.threads,
         )
         return torch.from_numpy(logits)
@@ -119,6 +146,20 @@ def compile_step(model: GPT, *, int8: bool = False) -> None:
     with torch.inference_mode():  # the first call loads the compiled code, or compiles it
         cache = model.new_cache(1)
         model.step(torch.zeros(1, dtype=torch.long), cache)
+
+
+def _screen(head: Tensor) -> tuple[Stack, Floats]:
+    """The head in 8-bit numbers, and by how much its products with a vector of length 1 can be off.
+
+    The product of two vectors is at most that of their lengths: the length of what rounding took
+    from a row bounds the error. The rounding of the inputs and of the sums adds the rest.
+    """
+    weight, scale = quantize(head)
+    size = head.size(1)
+    inputs = size**0.5 / 2 / largest_input(size) + size * 2.0**-23
+    doubt = (head - weight * scale[:, None]).norm(dim=1) + inputs * head.norm(dim=1)
+    biases = torch.zeros(len(head))
+    return Stack(*(_array(part)[None] for part in (weight, scale, biases))), _array(doubt)
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:
@@ -137,7 +178,7 @@ def _stack(layers: list[Sequence[tuple[nn.Module, str]]], *, int8: bool) -> Stac
     """One array of the matrices of all layers; each may be made of several, one above the other."""
     first = [getattr(owner, name) for owner, name in layers[0]]
     shape = (len(layers), sum(part.out_features for part in first), first[0].in_features)
-    alone = len(layers) == 1 and not int8
+    alone = len(layers) == len(first) == 1 and not int8
     stack = Stack(
         _array(first[0].weight)[None]
         if alone

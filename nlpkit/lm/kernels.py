@@ -48,6 +48,8 @@ class Weights(NamedTuple):
     up: Stack  # (L, 4 C, C)
     down: Stack  # (L, C, 4 C)
     head: Stack  # (1, V, C)
+    screen: Stack  # the head again with 8-bit weights, or of size 0
+    doubt: Any  # (V,): by how much the screen can be wrong, for an input of length 1
 
 
 @_compiled
@@ -61,9 +63,13 @@ def step(
     here: int,  # the new position
     embedding_norm: bool,
     activation: int,
+    likeliest: int,
     threads: int,
 ) -> Any:
-    """Logits (B, V) of what follows the new ids; their keys and values go into the cache."""
+    """Logits (B, V) of what follows the new ids; their keys and values go into the cache.
+
+    If ``likeliest`` is not 0, it is enough that those of so many likeliest ids are right.
+    """
     x = _embed(weights, ids, last_ids, pads, here)  # (B, C)
     h = np.empty_like(x)
     if embedding_norm:
@@ -86,7 +92,12 @@ def step(
     _normalize(x, x)
     _scale(x, weights.norms[-1])
     logits = np.empty((len(x), weights.head.weight.shape[1]), np.float32)
-    multiply(weights.head, 0, x, logits, NONE, threads)
+    if likeliest and weights.screen.weight.size:
+        multiply(weights.screen, 0, x, logits, NONE, threads)
+        for b in range(len(x)):
+            _settle(weights.head, weights.doubt, x[b], logits[b], likeliest, threads)
+    else:
+        multiply(weights.head, 0, x, logits, NONE, threads)
     return logits
 
 
@@ -233,13 +244,19 @@ def _rows(
 
 
 @_compiled
+def largest_input(size: int) -> int:
+    """The whole number that the largest of so many inputs becomes, so that no sum overflows."""
+    return min(32767, (2**31 - 1) // (127 * size))
+
+
+@_compiled
 def _whole_numbers(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
     """With 8-bit weights: the inputs become whole numbers too, as large as their sum allows.
 
     Four rows at once, far from each other: memory is read fastest in several streams.
     """
     size = x.shape[1]
-    largest = np.float32(min(32767, (2**31 - 1) // (127 * size)))
+    largest = np.float32(largest_input(size))
     inputs = np.empty(x.shape, np.int16)
     units = np.empty(len(x), np.float32)
     for b in range(len(x)):
@@ -327,6 +344,28 @@ def _many_inputs(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
             out[b1, o], out[b1, o1], out[b1, o2], out[b1, o3] = s01, s11, s21, s31
             out[b2, o], out[b2, o1], out[b2, o2], out[b2, o3] = s02, s12, s22, s32
             out[b3, o], out[b3, o1], out[b3, o2], out[b3, o3] = s03, s13, s23, s33
+
+
+@numba.njit(parallel=True, fastmath=True, cache=True, nogil=True)
+def _settle(head: Any, doubt: Any, x: Any, logits: Any, likeliest: int, threads: int) -> None:
+    """Make the highest logits exact, given some of which each is wrong by ``doubt`` at most.
+
+    What may be among the highest is what could reach the least of them if all that is in doubt went
+    its way. The rest of the weights, which are most of what there is to read, is left alone.
+    """
+    weight, bias, count = head.weight[0], head.bias[0], len(logits)
+    length = np.float32(0)
+    for i in range(len(x)):
+        length += x[i] * x[i]
+    length = np.float32(math.sqrt(length))
+    least = np.partition(logits - length * doubt, count - likeliest)[count - likeliest]
+    for part in numba.prange(threads):
+        for o in range(part * count // threads, (part + 1) * count // threads):
+            if logits[o] + length * doubt[o] >= least:
+                exact = np.float32(0)
+                for i in range(len(x)):
+                    exact += weight[o, i] * x[i]
+                logits[o] = exact + bias[o]
 
 
 @_compiled

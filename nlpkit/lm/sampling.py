@@ -33,6 +33,17 @@ class SamplingSettings:
                 flag = f"--{name.replace('_', '-')}"
                 raise NlpkitError(f"{flag} cannot be {value:g}", hint=f"a value that is {what}")
 
+    @property
+    def likeliest(self) -> int:
+        """Of how many of the likeliest ids the logits are needed; 0 is all.
+
+        >>> SamplingSettings(top_k=40).likeliest, SamplingSettings(temperature=0).likeliest
+        (40, 1)
+        """
+        if self.repetition_penalty != 1:
+            return 0
+        return self.top_k if self.temperature else 1
+
     def check_vocab(self, size: int) -> None:
         """Refuse a ``top_k`` beyond the vocabulary: it would silently do nothing."""
         if self.top_k > size:

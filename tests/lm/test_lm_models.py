@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlpkit.errors import NlpkitError
+from nlpkit.lm import compiled
 from nlpkit.lm.attention import attention_weights
 from nlpkit.lm.compiled import compile_step
 from nlpkit.lm.generate import generate, pad_left
@@ -27,6 +28,7 @@ STYLES = {
     "today": ModelSettings(**SMALL, previous=2),
     "names": ModelSettings(**SMALL, starts=2, previous=1),
     "gpt2": ModelSettings.gpt2(**SMALL),
+    "shallow": ModelSettings(**{**SMALL, "layers": 1}),
 }
 
 
@@ -105,6 +107,32 @@ def test_compiled_logits_equal_those_of_the_modules(style: str, activation: str)
     assert isinstance(model, GPT)
     compile_step(model)
     check_cache(model)
+
+
+@pytest.mark.parametrize("likeliest", [1, 5, 300])
+def test_of_a_large_head_only_the_likeliest_are_exact(
+    likeliest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled, "_LARGE_HEAD", 1)
+    settings = ModelSettings.gpt2(vocab_size=300, layers=1, heads=2, dim=64, block_size=32)
+    model = random_model(settings)
+    assert isinstance(model, GPT)
+    with torch.no_grad():
+        model.head.weight[:, 3] *= 20  # numbers that 8 bits do not render well
+    idx = torch.cat([ids(3, 8), ids(3, 1)], dim=1)
+    exact = model(idx)[0][:, -1]
+    compile_step(model)
+    assert model.step is not None
+    model.step.likeliest = likeliest
+    cache = model.new_cache(3)
+    with torch.inference_mode():
+        model(idx[:, :-1], cache=cache)
+        logits = model(idx[:, -1:], cache=cache)[0][:, 0]
+    found, expected = logits.topk(likeliest), exact.topk(likeliest)
+    assert torch.allclose(found.values, expected.values, atol=1e-4)
+    assert torch.equal(found.indices[:, :5], expected.indices[:, :5])
+    right = torch.isclose(logits, exact, atol=1e-4).float().mean()
+    assert right == 1 if likeliest == 300 else right < 0.9
 
 
 @pytest.mark.parametrize("prompt", [3, 30])
