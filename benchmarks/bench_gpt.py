@@ -203,7 +203,8 @@ def bench_gpt2(tokens: int, rounds: int) -> None:
 
 def _write(gpt: GptModel, prompt: list[int], tokens: int) -> None:
     sampling = SamplingSettings(top_k=40)
-    for _ in generate(gpt.model, [prompt], tokens, sampling, torch.Generator()):
+    draw = torch.Generator()
+    for _ in generate(gpt.model, [prompt], tokens, sampling, draw, every_logit=False):
         pass
 
 

@@ -90,6 +90,25 @@ def store(typing: Any, array: Any, row: Any, column: Any, value: Any) -> Code:
 
 
 @_operation
+def prefetch(typing: Any, array: Any, row: Any, column: Any) -> Code:
+    """Have the processor bring ``array[row, column]`` nearer; may lie behind the end of the array.
+
+    What it guesses by itself stops at the end of each page of memory.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address = _pointer(context, builder, signature, arguments, ir.IntType(8))
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
+        call = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)
+        # for reading, into the second level of caches, data
+        builder.call(call, [address, number(0), number(2), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), code
+
+
+@_operation
 def zeros(typing: Any) -> Code:
     """A vector of zeros."""
     return _LANES(), lambda *_: ir.Constant(_VECTOR, [0.0] * LANES)

@@ -20,6 +20,7 @@ class KeyValueCache:
         self.keys = model.embedding.weight.new_empty(shape)
         self.values = model.embedding.weight.new_empty(shape)
         self.length = 0
+        self.likeliest = 0  # of how many of the likeliest ids logits are needed; 0 is all
         self.pads: Tensor | None = None
         self.last_ids: Tensor | None = None  # (B, previous), for models that embed them
 

@@ -70,13 +70,12 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
 class CompiledStep:
     """From the next ids and a cache to logits, for up to so many rows.
 
-    Who asks for the ``likeliest`` ids only gets the right logits for those, and rough ones for the
-    others: the head of a large vocabulary, a third of a small GPT-2, is then read in 8-bit numbers
-    first, and as it is only where that leaves a doubt.
+    If only the ``likeliest`` ids of a cache matter, the others get rough logits: the head of a
+    large vocabulary, a third of a small GPT-2, is then read in 8-bit numbers first, and as it is
+    only where that leaves a doubt.
     """
 
     most_rows = _FEW_ROWS
-    likeliest = 0  # all
 
     def __init__(self, model: GPT, *, int8: bool) -> None:
         settings = model.settings
@@ -134,7 +133,7 @@ class CompiledStep:
             cache.length,
             self.embedding_norm,
             self.activation,
-            self.likeliest,
+            cache.likeliest,
             self.threads,
         )
         return torch.from_numpy(logits)

@@ -38,12 +38,14 @@ def generate(
     generator: torch.Generator,
     *,
     allowed: Callable[[Tensor, int], Tensor] | None = None,
+    every_logit: bool = True,
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield, a step at a time, the next id of every row (B,) and the logits it was drawn from.
 
     When the block size is full, the older half of the context is let go and the newer half is
     read again, so a text can go on for ever. ``allowed`` may change the logits (B, V) of a step:
-    it gets them and the number of ids drawn so far.
+    it gets them and the number of ids drawn so far. Without ``every_logit`` only those that a draw
+    can come from need to be right, which some models work out faster.
 
     >>> from nlpkit.lm.models import ModelSettings, build_model
     >>> model = build_model(ModelSettings(vocab_size=4, dim=8, layers=1, heads=2)).eval()
@@ -59,6 +61,7 @@ def generate(
     prompts = [prompt[-block:] for prompt in prompts]
     idx, pads = pad_left(prompts, device)
     cache, new = model.new_cache(len(prompts)), idx
+    cache.likeliest = 0 if every_logit else settings.likeliest
     for number in range(max_tokens):
         if idx.size(1) > block:
             keep = max(1, block // 2)

@@ -137,9 +137,9 @@ class GptModel:
         shown = [0] * len(rows)
         generator = torch.Generator(self.device).manual_seed(seed)
         ids = [self.encode_prompt(prompt) for prompt in prompts]
-        if isinstance(self.model, GPT) and self.model.step:
-            self.model.step.likeliest = 0 if log_probabilities else sampling.likeliest
-        steps = generate(self.model, ids, max_tokens, sampling, generator)
+        steps = generate(
+            self.model, ids, max_tokens, sampling, generator, every_logit=log_probabilities
+        )
         for number, (drawn, logits) in enumerate(steps, 1):
             scores: list[float] = []
             if log_probabilities:

@@ -17,7 +17,18 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from nlpkit.simd import STEP, add_products, no_sums, total
+from nlpkit.simd import (
+    LANES,
+    STEP,
+    add_products,
+    load,
+    multiply_add,
+    no_sums,
+    prefetch,
+    store_sums,
+    total,
+    zeros,
+)
 
 NONE, RELU2, GELU, GELU_TANH = range(4)  # what a product does with its result
 _EPSILON = np.float32(1e-5)
@@ -81,7 +92,7 @@ def step(
         _normalize(x, h)
         _scale(h, weights.norms[2 * layer])
         multiply(weights.qkv, layer, h, qkv, NONE, threads)
-        _attend(weights, layer, qkv, keys[layer], values[layer], pads, here, h)
+        _attend(weights, layer, qkv, keys[layer], values[layer], pads, here, h, threads)
         multiply(weights.output, layer, h, added, NONE, threads)
         x += added
         _normalize(x, h)
@@ -150,12 +161,12 @@ def _attend(
     pads: Any,
     here: int,
     out: Any,  # (B, C)
+    threads: int,
 ) -> None:
     """What each head of each row finds: softmax(q K^T / sqrt(D)) V."""
     heads, size = keys.shape[1], keys.shape[3]
     vectors = qkv.reshape(len(qkv), 3 * heads, size)
     mixed = out.reshape(len(qkv), heads, size)
-    scores = np.empty(here + 1, np.float32)
     for b in range(len(qkv)):
         if len(weights.gains):
             turned = vectors[b, : 2 * heads]
@@ -163,11 +174,34 @@ def _attend(
             turned *= weights.gains[layer]
         if len(weights.turns):
             _rotate(vectors[b, : 2 * heads], weights.turns[here])
-        for h in range(heads):
-            q = vectors[b, h]
-            keys[b, h, here] = vectors[b, heads + h]
-            values[b, h, here] = vectors[b, 2 * heads + h]
-            _mix(q, keys[b, h], values[b, h], pads[b], here + 1, scores, mixed[b, h])
+        keys[b, :, here] = vectors[b, heads : 2 * heads]
+        values[b, :, here] = vectors[b, 2 * heads :]
+    if threads > 1 and out.size * here >= _LARGE:
+        _heads_together(vectors, keys, values, pads, here + 1, mixed, threads)
+    else:
+        _heads(vectors, keys, values, pads, here + 1, mixed, 0, len(qkv) * heads)
+
+
+@numba.njit(parallel=True, fastmath=True, cache=True, nogil=True)
+def _heads_together(
+    vectors: Any, keys: Any, values: Any, pads: Any, end: int, mixed: Any, threads: int
+) -> None:
+    count = len(keys) * keys.shape[1]
+    for part in numba.prange(threads):
+        first, last = part * count // threads, (part + 1) * count // threads
+        _heads(vectors, keys, values, pads, end, mixed, first, last)
+
+
+@_compiled
+def _heads(
+    vectors: Any, keys: Any, values: Any, pads: Any, end: int, mixed: Any, first: int, last: int
+) -> None:
+    """Heads from ``first`` to ``last``, those of all rows counted on."""
+    heads = keys.shape[1]
+    scores = np.empty(end, np.float32)
+    for n in range(first, last):
+        b, h = n // heads, n % heads
+        _mix(vectors[b, h], keys[b, h], values[b, h], pads[b], end, scores, mixed[b, h])
 
 
 @_compiled
@@ -234,7 +268,7 @@ def _rows(
     if weight.itemsize == 1:
         _whole_numbers(weight, x, first, end, out)
     elif len(x) == 1:
-        _one_input(weight, x[0], first, end, out[0])
+        _one_input(weight, x, first, end, out[0])
     else:
         _many_inputs(weight, x, first, end, out)
     for b in range(x.shape[0]):
@@ -288,26 +322,37 @@ def _whole_numbers(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
 
 @_compiled
 def _one_input(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
-    """Eight rows at once: memory is read fastest in several streams.
+    """Eight rows at once: memory is read fastest in several streams, asked for in advance.
 
     Where fewer are left the last is worked on again, which does no harm and needs no other loop.
     """
-    last = end - 1
+    size, last = weight.shape[1], end - 1
+    whole = size - size % LANES
+    far = weight.size >= _LARGE
+    sums = np.empty((2, 4), np.float32)
     for o in range(first, end, 8):
         o1, o2, o3 = min(o + 1, last), min(o + 2, last), min(o + 3, last)
         o4, o5, o6, o7 = min(o + 4, last), min(o + 5, last), min(o + 6, last), min(o + 7, last)
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = np.float32(0)
-        for i in range(len(x)):
-            s0 += np.float32(weight[o, i]) * x[i]
-            s1 += np.float32(weight[o1, i]) * x[i]
-            s2 += np.float32(weight[o2, i]) * x[i]
-            s3 += np.float32(weight[o3, i]) * x[i]
-            s4 += np.float32(weight[o4, i]) * x[i]
-            s5 += np.float32(weight[o5, i]) * x[i]
-            s6 += np.float32(weight[o6, i]) * x[i]
-            s7 += np.float32(weight[o7, i]) * x[i]
-        out[o], out[o1], out[o2], out[o3] = s0, s1, s2, s3
-        out[o4], out[o5], out[o6], out[o7] = s4, s5, s6, s7
+        s0, s1, s2, s3 = zeros(), zeros(), zeros(), zeros()
+        s4, s5, s6, s7 = zeros(), zeros(), zeros(), zeros()
+        for i in range(0, whole, LANES):
+            v = load(x, 0, i)
+            s0 = multiply_add(load(weight, o, i), v, s0)
+            s1 = multiply_add(load(weight, o1, i), v, s1)
+            s2 = multiply_add(load(weight, o2, i), v, s2)
+            s3 = multiply_add(load(weight, o3, i), v, s3)
+            s4 = multiply_add(load(weight, o4, i), v, s4)
+            s5 = multiply_add(load(weight, o5, i), v, s5)
+            s6 = multiply_add(load(weight, o6, i), v, s6)
+            s7 = multiply_add(load(weight, o7, i), v, s7)
+            if far:
+                for ahead in range(8, 16):
+                    prefetch(weight, o + ahead, i)
+        store_sums(sums, 0, 0, s0, s1, s2, s3, s4, s5, s6, s7)
+        for row in range(o, min(o + 8, end)):
+            out[row] = sums[(row - o) // 4, (row - o) % 4]
+            for i in range(whole, size):
+                out[row] += weight[row, i] * x[0, i]
 
 
 @_compiled
@@ -352,13 +397,19 @@ def _settle(head: Any, doubt: Any, x: Any, logits: Any, likeliest: int, threads:
 
     What may be among the highest is what could reach the least of them if all that is in doubt went
     its way. The rest of the weights, which are most of what there is to read, is left alone.
+    For the least of the highest the tops of parts are looked at: as many tops are at least as high.
     """
     weight, bias, count = head.weight[0], head.bias[0], len(logits)
     length = np.float32(0)
     for i in range(len(x)):
         length += x[i] * x[i]
     length = np.float32(math.sqrt(length))
-    least = np.partition(logits - length * doubt, count - likeliest)[count - likeliest]
+    size = max(1, count // (16 * likeliest))
+    tops = np.full(count // size, np.float32(-3e38))
+    for n in range(len(tops)):
+        for o in range(n * size, (n + 1) * size):
+            tops[n] = max(tops[n], logits[o] - length * doubt[o])
+    least = np.partition(tops, len(tops) - likeliest)[len(tops) - likeliest]
     for part in numba.prange(threads):
         for o in range(part * count // threads, (part + 1) * count // threads):
             if logits[o] + length * doubt[o] >= least:

@@ -109,6 +109,25 @@ def test_compiled_logits_equal_those_of_the_modules(style: str, activation: str)
     check_cache(model)
 
 
+def test_what_several_threads_share_is_equal_too() -> None:
+    size = {"vocab_size": VOCAB, "layers": 1, "heads": 4, "dim": 256, "block_size": 300}
+    model = random_model(ModelSettings.gpt2(**size))
+    assert isinstance(model, GPT)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= 0.2
+    idx = ids(4, 290)
+    exact = model(idx)[0][:, -1]
+    compile_step(model)
+    assert model.step is not None
+    for threads in (1, 2):
+        model.step.threads = threads
+        cache = model.new_cache(4)
+        with torch.inference_mode():
+            model(idx[:, :-1], cache=cache)
+            assert torch.allclose(model(idx[:, -1:], cache=cache)[0][:, 0], exact, atol=1e-4)
+
+
 @pytest.mark.parametrize("likeliest", [1, 5, 300])
 def test_of_a_large_head_only_the_likeliest_are_exact(
     likeliest: int, monkeypatch: pytest.MonkeyPatch
@@ -122,9 +141,8 @@ def test_of_a_large_head_only_the_likeliest_are_exact(
     idx = torch.cat([ids(3, 8), ids(3, 1)], dim=1)
     exact = model(idx)[0][:, -1]
     compile_step(model)
-    assert model.step is not None
-    model.step.likeliest = likeliest
     cache = model.new_cache(3)
+    cache.likeliest = likeliest
     with torch.inference_mode():
         model(idx[:, :-1], cache=cache)
         logits = model(idx[:, -1:], cache=cache)[0][:, 0]
