@@ -25,6 +25,8 @@ from nlpkit.simd import (
     multiply_add,
     no_sums,
     prefetch,
+    splat,
+    store,
     store_sums,
     total,
     zeros,
@@ -176,7 +178,7 @@ def _attend(
             _rotate(vectors[b, : 2 * heads], weights.turns[here])
         keys[b, :, here] = vectors[b, heads : 2 * heads]
         values[b, :, here] = vectors[b, 2 * heads :]
-    if threads > 1 and out.size * here >= _LARGE:
+    if threads > 1 and 8 * out.size * here >= _LARGE:
         _heads_together(vectors, keys, values, pads, here + 1, mixed, threads)
     else:
         _heads(vectors, keys, values, pads, here + 1, mixed, 0, len(qkv) * heads)
@@ -201,7 +203,8 @@ def _heads(
     scores = np.empty(end, np.float32)
     for n in range(first, last):
         b, h = n // heads, n % heads
-        _mix(vectors[b, h], keys[b, h], values[b, h], pads[b], end, scores, mixed[b, h])
+        q, out = vectors[b, h : h + 1], mixed[b, h : h + 1]
+        _mix(q, keys[b, h], values[b, h], pads[b], end, scores, out)
 
 
 @_compiled
@@ -217,24 +220,30 @@ def _rotate(vectors: Any, turns: Any) -> None:
 
 @_compiled
 def _mix(q: Any, keys: Any, values: Any, first: int, end: int, scores: Any, out: Any) -> None:
-    """One head: the values of positions ``first`` to ``end``, weighted by the softmax."""
-    shrink = np.float32(1 / math.sqrt(len(q)))
+    """One head: the values of positions ``first`` to ``end``, weighted by the softmax.
+
+    ``q`` and ``out`` are of one row (1, D).
+    """
+    _one_input(keys, q, first, end, scores)
+    shrink = np.float32(1 / math.sqrt(q.shape[1]))
     highest = np.float32(-3e38)
     for s in range(first, end):
-        score = np.float32(0)
-        for i in range(len(q)):
-            score += q[i] * keys[s, i]
-        scores[s] = score * shrink
         highest = max(highest, scores[s])
     total = np.float32(0)
     for s in range(first, end):
-        scores[s] = math.exp(scores[s] - highest)
+        scores[s] = math.exp((scores[s] - highest) * shrink)
         total += scores[s]
-    out[:] = 0
-    for s in range(first, end):
-        share = scores[s] / total
-        for i in range(len(q)):
-            out[i] += share * values[s, i]
+    share = splat(np.float32(1) / total)
+    whole = q.shape[1] - q.shape[1] % LANES
+    for i in range(0, whole, LANES):
+        sums = zeros()
+        for s in range(first, end):
+            sums = multiply_add(load(values, s, i), splat(scores[s]), sums)
+        store(out, 0, i, multiply_add(sums, share, zeros()))
+    for i in range(whole, q.shape[1]):
+        out[0, i] = 0
+        for s in range(first, end):
+            out[0, i] += values[s, i] * scores[s] / total
 
 
 # --- products -----------------------------------------------------------------------------------
@@ -300,6 +309,7 @@ def _whole_numbers(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
         units[b] = highest / largest
         for i in range(size):
             inputs[b, i] = np.int16(np.rint(x[b, i] / units[b]))
+    far = weight.size >= _LARGE
     last, quarter = end - 1, (end - first + 3) // 4
     for o in range(first, first + quarter):
         o1, o2, o3 = min(o + quarter, last), min(o + 2 * quarter, last), min(o + 3 * quarter, last)
@@ -310,6 +320,11 @@ def _whole_numbers(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
                 s1 = add_products(s1, weight, o1, inputs, b, i)
                 s2 = add_products(s2, weight, o2, inputs, b, i)
                 s3 = add_products(s3, weight, o3, inputs, b, i)
+                if far:
+                    prefetch(weight, o + 4, i)
+                    prefetch(weight, o1 + 4, i)
+                    prefetch(weight, o2 + 4, i)
+                    prefetch(weight, o3 + 4, i)
             t0, t1, t2, t3 = total(s0), total(s1), total(s2), total(s3)
             for i in range(size - size % STEP, size):
                 t0 += weight[o, i] * inputs[b, i]
