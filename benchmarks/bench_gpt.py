@@ -1,12 +1,12 @@
-"""GPT beside nanoGPT, transformers and ctranslate2: training, sampling, the first token.
+"""GPT beside nanoGPT: training, sampling, the first token.
 
     git clone https://github.com/karpathy/nanoGPT
-    python benchmarks/bench_gpt.py --nanogpt nanoGPT --text tinyshakespeare.txt --gpt2
+    python benchmarks/bench_gpt.py --nanogpt nanoGPT --text tinyshakespeare.txt
 
-Training and small models run on one thread and are timed by the processor, so that a busy machine
-changes them less; GPT-2 runs on all cores by the clock, the contestants taking turns. The loss is
-that of the whole last tenth of the text in windows of 64 characters. Peers that are not there are
-left out.
+Everything runs on one thread; training and sampling are timed by the processor, so that a busy
+machine changes them less. The loss is that of the whole last tenth of the text in windows of 64
+characters. Without nanoGPT only the first token is timed. A model of GPT-2's size is in
+bench_gpt2.py.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import argparse
 import contextlib
 import importlib.util
 import io
-import json
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +31,7 @@ from nlpkit import modeldir
 from nlpkit.device import keep_freed_memory
 from nlpkit.lm.characters import Characters
 from nlpkit.lm.generate import generate
-from nlpkit.lm.gpt2 import import_gpt2, import_nanogpt
+from nlpkit.lm.gpt2 import import_nanogpt
 from nlpkit.lm.gptmodel import GptModel
 from nlpkit.lm.sampling import SamplingSettings
 from nlpkit.lm.stream import StreamBatches, windows
@@ -164,86 +162,6 @@ def _processor_turns(contestants: dict[str, Callable[[], None]]) -> dict[str, fl
     return best
 
 
-def bench_gpt2(tokens: int, rounds: int) -> None:
-    """A GPT-2 of 124 M random weights made by transformers, a prompt of 16 tokens, top-k 40."""
-    import transformers
-
-    with tempfile.TemporaryDirectory() as folder:
-        theirs = transformers.GPT2LMHeadModel(transformers.GPT2Config()).eval()
-        theirs.save_pretrained(folder)
-        _write_vocabulary(folder)
-        ours = {name: import_gpt2(folder) for name in ("float32", "int8")}
-        ours["float32"].speed_up(1 << 20)
-        ours["int8"].quantize()
-        prompt = list(range(100, 116))
-        contestants: dict[str, Callable[[], Any]] = {
-            "transformers float32": lambda: theirs.generate(
-                torch.tensor([prompt]),
-                max_new_tokens=tokens,
-                min_new_tokens=tokens,
-                do_sample=True,
-                top_k=40,
-                pad_token_id=0,
-            ),
-            **_ctranslate2(folder, prompt, tokens),
-            **{
-                f"nlpkit {name}": partial(_write, gpt, prompt, tokens) for name, gpt in ours.items()
-            },
-        }
-        for run in contestants.values():
-            run()
-        seconds = take_turns(contestants, rounds)
-    base = seconds["transformers float32"]
-    rows = [(name, tokens / spent, base / spent) for name, spent in seconds.items()]
-    print_table("GPT-2, 124 M parameters", ["", "tokens/s", "to transformers"], rows)
-    text = Path(SAMPLES / "tales.txt").read_text(encoding="utf-8")[:2000]
-    perplexities = [(name, gpt.score(text).perplexity) for name, gpt in ours.items()]
-    print_table("GPT-2, perplexity", ["nlpkit", "perplexity"], perplexities)
-
-
-def _write(gpt: GptModel, prompt: list[int], tokens: int) -> None:
-    sampling = SamplingSettings(top_k=40)
-    draw = torch.Generator()
-    for _ in generate(gpt.model, [prompt], tokens, sampling, draw, every_logit=False):
-        pass
-
-
-def _write_vocabulary(folder: str) -> None:
-    """A vocabulary of GPT-2's size and form: the bytes, and names for all other ids."""
-    from tokenizers.pre_tokenizers import ByteLevel
-
-    names = [*sorted(ByteLevel.alphabet()), *(f"<{i}>" for i in range(256, 50256)), "<|endoftext|>"]
-    table = json.dumps({name: i for i, name in enumerate(names)})
-    (Path(folder) / "vocab.json").write_text(table, encoding="utf-8")
-    (Path(folder) / "merges.txt").write_text("#version: 0.2\n")
-    config = {"tokenizer_class": "GPT2Tokenizer", "unk_token": "<|endoftext|>"}
-    (Path(folder) / "tokenizer_config.json").write_text(json.dumps(config))
-
-
-def _ctranslate2(folder: str, prompt: list[int], tokens: int) -> dict[str, Callable[[], Any]]:
-    try:
-        import ctranslate2  # type: ignore[import-not-found]
-    except ImportError:
-        return {}
-    path = f"{folder}/ctranslate2"
-    ctranslate2.converters.TransformersConverter(folder).convert(path)
-    vocabulary = json.loads((Path(path) / "vocabulary.json").read_text(encoding="utf-8"))
-    words = [vocabulary[i] for i in prompt]
-    return {
-        f"ctranslate2 {kind}": partial(
-            ctranslate2.Generator(
-                path, compute_type=kind, intra_threads=torch.get_num_threads()
-            ).generate_batch,
-            [words],
-            max_length=tokens,
-            min_length=tokens,
-            sampling_topk=40,
-            include_prompt_in_result=False,
-        )
-        for kind in ("float32", "int8")
-    }
-
-
 def bench_start(path: str, rounds: int) -> None:
     """From a cold process to the first token, beside importing torch."""
     with tempfile.TemporaryDirectory() as folder:
@@ -270,10 +188,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000, help="of nanoGPT")
     parser.add_argument("--tokens", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--gpt2", action="store_true", help="also a model of 124 M parameters")
-    parser.add_argument("--only", choices=["training", "sampling", "start", "gpt2"])
+    parser.add_argument("--only", choices=["training", "sampling", "start"])
     options = parser.parse_args()
-    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     keep_freed_memory()
     nanogpt = load_nanogpt(options.nanogpt) if options.nanogpt else None
@@ -283,9 +199,6 @@ def main() -> None:
         bench_sampling(nanogpt, options.tokens)
     if options.only in (None, "start"):
         bench_start(options.text, options.rounds)
-    if options.gpt2 or options.only == "gpt2":
-        torch.set_num_threads(threads)
-        bench_gpt2(options.tokens, options.rounds)
 
 
 if __name__ == "__main__":
