@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from common import SAMPLES, nlpkit_command, print_table, run_command
@@ -52,6 +53,14 @@ def train_nlpkit(
     for _ in trainer.train():
         pass
     return time.perf_counter() - started, Vectors(store.words, trainer.state().input)
+
+
+def time_nlpkit(store: IdStore, arch: str, epochs: int) -> float:
+    return train_nlpkit(store, arch, epochs, 1)[0]
+
+
+def time_gensim(path: str, arch: str, epochs: int) -> float:
+    return train_gensim(path, arch, epochs, 1)[0]
 
 
 def train_gensim(path: str, arch: str, epochs: int, seed: int) -> tuple[float, Vectors]:
@@ -121,22 +130,20 @@ def bench_speed(corpus: Corpus, binary: str | None, rounds: int) -> None:
     """Words per second, everybody once in each round."""
     path, store = corpus
     for arch in ("skipgram", "cbow"):
-        runs: dict[str, Callable[[], float]] = {
-            "nlpkit": lambda arch=arch: train_nlpkit(store, arch, 1, 1)[0],  # type: ignore[misc]
-            "gensim": lambda arch=arch: train_gensim(path, arch, 1, 1)[0],  # type: ignore[misc]
-            "fastText": lambda arch=arch: (  # type: ignore[misc]
-                train_fasttext(path, arch, 2) - train_fasttext(path, arch, 1)
-            ),
+        runs: dict[str, Callable[[int], float]] = {
+            "nlpkit": partial(time_nlpkit, store, arch),
+            "gensim": partial(time_gensim, path, arch),
+            "fastText": partial(train_fasttext, path, arch),
         }
         if binary is not None:
-            runs["word2vec.c"] = lambda arch=arch: (  # type: ignore[misc]
-                train_word2vec_c(binary, path, arch, 2) - train_word2vec_c(binary, path, arch, 1)
-            )
+            runs["word2vec.c"] = partial(train_word2vec_c, binary, path, arch)
         best: dict[str, float] = {}
         for _ in range(rounds):
             for name, run in runs.items():
-                best[name] = min(best.get(name, float("inf")), run())
-        one = min(train_nlpkit(store, arch, 1, 1, threads=1)[0] for _ in range(rounds))
+                # these two are timed as commands, of which only the second epoch is training alone
+                whole = name in ("fastText", "word2vec.c")
+                seconds = run(2) - run(1) if whole else run(1)
+                best[name] = min(best.get(name, seconds), seconds)
         rows: list[list[Any]] = [
             [
                 name,
@@ -145,14 +152,23 @@ def bench_speed(corpus: Corpus, binary: str | None, rounds: int) -> None:
             ]
             for name, seconds in best.items()
         ]
-        rows.append(
-            [
-                "nlpkit, one thread",
-                f"{store.text_words / one / 1000:,.0f} k",
-                f"{one / best['nlpkit']:.2f} x",
-            ]
-        )
         print_table(f"{arch}: training", ["system", "words/s", "nlpkit is faster by"], rows)
+
+
+def bench_threads(corpus: Corpus, rounds: int) -> None:
+    """Two threads against one, taking turns."""
+    _, store = corpus
+    rows: list[list[Any]] = []
+    for arch in ("skipgram", "cbow"):
+        pairs = [
+            [train_nlpkit(store, arch, 1, 1, threads)[0] for threads in (1, 2)]
+            for _ in range(rounds)
+        ]
+        one, two = (min(column) for column in zip(*pairs, strict=True))
+        middle = statistics.median(first / second for first, second in pairs)
+        rows.append([arch, one, two, f"{one / two:.2f} x", f"{middle:.2f} x"])
+    columns = ["model", "one thread, s", "two threads, s", "best to best", "median of rounds"]
+    print_table("Threads", columns, rows)
 
 
 def bench_command(corpus: Corpus, epochs: int) -> None:
@@ -185,14 +201,14 @@ def bench_quality(
     questions = read_questions(read_lines(analogies), analogies)
     rows: list[list[Any]] = []
     for arch in ("skipgram", "cbow"):
-        trained: dict[str, Callable[[int], Vectors]] = {
-            "nlpkit": lambda seed, arch=arch: train_nlpkit(store, arch, epochs, seed)[1],  # type: ignore[misc]
-            "gensim": lambda seed, arch=arch: train_gensim(path, arch, epochs, seed)[1],  # type: ignore[misc]
+        trained: dict[str, Callable[[int], tuple[float, Vectors]]] = {
+            "nlpkit": partial(train_nlpkit, store, arch, epochs),
+            "gensim": partial(train_gensim, path, arch, epochs),
         }
         for name, train in trained.items():
             scores = []
             for seed in seeds:
-                vectors = train(seed)
+                _, vectors = train(seed)
                 scores.append(
                     (
                         evaluate_similarity(vectors, pairs).spearman,
@@ -214,11 +230,12 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="*", help="speed command quality")
+    parser.add_argument("--only", nargs="*", help="speed threads command quality")
     options = parser.parse_args()
     corpus = (options.corpus, read_store(options.corpus))
     parts: dict[str, Callable[[], None]] = {
         "speed": lambda: bench_speed(corpus, options.word2vec_c, options.rounds),
+        "threads": lambda: bench_threads(corpus, options.rounds),
         "command": lambda: bench_command(corpus, options.epochs),
         "quality": lambda: bench_quality(
             corpus, options.similarity, options.analogies, options.epochs, options.seeds
