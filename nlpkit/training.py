@@ -148,6 +148,8 @@ class Trainer:
 
     def fit(self) -> Iterator[Progress]:
         """Train to the end, a record a step; stop reading after any of them and save()."""
+        if self.finished and self.counters.step == 0:
+            raise NlpkitError("the time was over before training began", hint="a longer --max-time")
         while not self.finished:
             started, before = self._clock(), self.fraction
             rate = learning_rate(before, self.settings)

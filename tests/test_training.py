@@ -115,6 +115,13 @@ def test_time_limit_ends_the_run() -> None:
     assert 10 < len(records) < 40
 
 
+def test_no_untrained_model_when_getting_ready_took_all_the_time() -> None:
+    trainer = make_trainer(max_steps=None, max_time=10.0)
+    trainer.counters.seconds = 11.0
+    with pytest.raises(NlpkitError, match="longer --max-time"):
+        next(trainer.fit())
+
+
 def test_nan_loss_stops_with_advice() -> None:
     trainer = make_trainer()
     good = trainer.batch_loss
