@@ -129,6 +129,7 @@ def test_output_to_a_place_that_does_not_exist(
 def test_an_old_output_stays_when_a_run_fails(run: Runner) -> None:
     run.write("out.txt", "old")
     run.fails("tokenize", "-o", "out.txt", "--jobs", "2", input=b"fine\n" * 400_000 + b"\xff\n")
+    assert (run.folder / "out.txt").read_text() == "old"
 
 
 def test_a_line_of_50_megabytes(run: Runner, made: Path) -> None:
