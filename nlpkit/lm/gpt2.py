@@ -65,12 +65,12 @@ def import_nanogpt(
 
     It holds no tokenizer: give one, or the text whose characters the model was trained on.
     """
+    if not Path(path).is_file():
+        raise NlpkitError(f"no such file or folder: {path}", hint="a GPT-2 folder or a ckpt.pt")
     if (tokenizer is None) == (characters is None):
         raise NlpkitError(
             f"{path} holds no tokenizer", hint="--tokenizer PATH, or --characters TEXT it learned"
         )
-    if not Path(path).is_file():
-        raise NlpkitError(f"no such file: {path}", hint="a ckpt.pt or a folder")
     try:
         saved = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         sizes, tensors = saved["model_args"], saved["model"]
@@ -236,7 +236,9 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _size(config: Mapping[str, Any], name: str) -> int:
-    value = config.get(name)
+    if name not in config:
+        raise NlpkitError(f"there is no {name} in the model's configuration", hint="a GPT-2 model")
+    value = config[name]
     if not isinstance(value, int) or not 0 < value < 2**31:
         raise NlpkitError(f"{name} cannot be {value!r}")
     return value

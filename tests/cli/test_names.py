@@ -82,7 +82,7 @@ def test_labels_are_learned_and_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "flags", "message"),
     [
-        ("", [], "no names to train on"),
+        ("", [], "there are no names"),
         ("Anna\n", [], "too few to hold 1 out"),
         ("Anna\nBob\nEve\n", ["--heads", "3", "--dim", "8"], "--heads 3 does not divide --dim 8"),
         ("Anna\nBob\nEve\n", ["--model", "oracle"], "no model 'oracle'"),

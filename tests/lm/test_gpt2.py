@@ -163,6 +163,7 @@ def test_nanogpt_checkpoint_is_read_without_running_it(tmp_path: Path) -> None:
     [
         ({"model_type": "bert"}, "is a bert model"),
         ({"n_embd": "wide"}, "n_embd cannot be 'wide'"),
+        ({"n_head": None}, "n_head cannot be None"),
         ({"n_layer": 3}, "lack h.2"),
         ({"n_layer": 10**6}, "do not belong together"),
         ({"vocab_size": 100}, "tokenizer has 290 ids, the model 100"),
