@@ -191,3 +191,11 @@ def test_missing_and_cut_weights_are_one_line(tmp_path: Path, subwords: Subwords
     file.unlink()
     with pytest.raises(NlpkitError, match=r"no \.safetensors"):
         import_gpt2(tmp_path / "hub")
+
+
+def test_a_folder_of_another_kind_and_none_at_all(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(NlpkitError, match="there is no n_embd"):
+        import_gpt2(tmp_path)
+    with pytest.raises(NlpkitError, match="no such file or folder"):
+        import_nanogpt(tmp_path / "missing")
