@@ -91,10 +91,8 @@ def train(
         typer.Option("--affixes", help="Use prefixes and suffixes; auto is no for entities."),
     ] = DEFAULTS.affixes,
     clues: Annotated[
-        Switch,
-        typer.Option(
-            "--clues", help="Score words and neighbours directly too; auto is no for few entities."
-        ),
+        Literal["yes", "no"],
+        typer.Option("--clues", help="Score words and their neighbours directly too."),
     ] = DEFAULTS.clues,
     vectors: labelling.StartVectors = None,
     fine_tune: labelling.FineTune = False,

@@ -26,8 +26,13 @@ class SparseAdagrad(torch.optim.Optimizer):
     [False, True, False]
     """
 
-    def __init__(self, tables: Iterable[Tensor], lr: float) -> None:
+    def __init__(
+        self, tables: Iterable[Tensor], lr: float, penalties: Tensor | None = None
+    ) -> None:
+        """With ``penalties`` (rows,), half of each times the squares of its row is to stay low too,
+        which counts whenever the row is looked at."""
         super().__init__(tables, {"lr": lr})
+        self.penalties = penalties
         for group in self.param_groups:
             for table in group["params"]:
                 self.state[table]["squares"] = torch.zeros_like(table)
@@ -40,6 +45,8 @@ class SparseAdagrad(torch.optim.Optimizer):
                     continue
                 gradient = table.grad.coalesce()
                 rows, values = gradient.indices()[0], gradient.values()
+                if self.penalties is not None:
+                    values = values + self.penalties[rows, None] * table[rows]
                 squares = self.state[table]["squares"]
                 squares.index_add_(0, rows, values.square())
                 update = values / (squares[rows].sqrt() + 1e-10)

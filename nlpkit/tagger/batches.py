@@ -42,6 +42,7 @@ class TaggedData:
                 self.tokens.append(ids[piece])
                 self.tags.append(np.array(tags[piece], np.int64))
         self.features = lexicon.features(list(distinct))
+        self.counts = np.bincount(np.concatenate(self.tokens), minlength=len(distinct))
         self.lengths = np.array([len(ids) for ids in self.tokens])
 
     def batch(self, rows: Ids) -> tuple[WordFeatures, Ids, Ids]:

@@ -25,7 +25,7 @@ LONGEST_WORD = 24  # characters that are looked at: the first and last half of a
 AFFIX_LENGTHS = (1, 2, 3, 4)
 N_AFFIXES = 1 + 2 * len(AFFIX_LENGTHS)  # with the shape
 N_CLUES = N_AFFIXES + 3
-REACH = 2  # clues are taken from so many words to each side
+FAR_CLUES = (0, N_AFFIXES, N_AFFIXES + 1)  # shape and word: all that counts two words away
 CLUE_CELLS = 1 << 23  # numbers in a table of clues, at most
 WORD_EDGE = "\x02"  # stands before and after the characters of a word
 
@@ -97,20 +97,44 @@ def clue_hashes(word: str) -> list[int]:
     return [_hash(key) for key in keys]
 
 
-def clue_places(one_way: bool) -> range:
+@dataclass(frozen=True)
+class CluePlaces:
     """Where clues are taken from, counted from the word: behind it only if that may be seen.
 
-    >>> list(clue_places(one_way=True))
-    [-2, -1, 0]
+    >>> CluePlaces.of(one_way=True).near
+    (-1, 0)
     """
-    return range(-REACH, 1 if one_way else REACH + 1)
+
+    near: tuple[int, ...]
+    far: tuple[int, ...]
+
+    @classmethod
+    def of(cls, one_way: bool) -> CluePlaces:
+        return cls((-1, 0), (-2,)) if one_way else cls((-1, 0, 1), (-2, 2))
 
 
-def clue_buckets(clues: Ids, width: int) -> int:
-    """Rows of a table for these clues, ``width`` numbers each: twice as many as there are clues,
-    unless that is too many."""
-    wanted = 1 << (2 * len(np.unique(clues))).bit_length()
-    return max(64, min(wanted, CLUE_CELLS // width))
+def known_clues(clues: Ids, counts: Ids, width: int) -> tuple[Ids, Ids]:
+    """The clues of words that were counted, in order: those that get a row of a table. And how
+    often they occur.
+
+    All of them, if a table ``width`` numbers wide is not too large then; else the most frequent.
+    """
+    known, places = np.unique(clues, return_inverse=True)
+    totals = np.bincount(places.ravel(), weights=np.repeat(counts, clues.shape[1]))
+    room = max(1, CLUE_CELLS // width)
+    kept = np.sort(np.argsort(-totals, kind="stable")[:room])
+    return known[kept], totals[kept].astype(np.int64)
+
+
+def find_rows(known: Ids, clues: Ids) -> Ids:
+    """The row of each clue, counted from 1; 0 for what is not known.
+
+    >>> find_rows(np.array([3, 7]), np.array([7, 5, 9])).tolist()
+    [2, 0, 0]
+    """
+    places = np.minimum(np.searchsorted(known, clues), len(known) - 1)
+    rows: Ids = np.where(known[places] == clues, places + 1, 0)
+    return rows
 
 
 def _affixes(lowered: str) -> list[str]:

@@ -5,8 +5,9 @@
     chars     a convolution or an LSTM over the characters of the word
     affixes   the sum of embeddings of its shape and, unless left out, prefixes and suffixes
       \\ all together -> linear mix -> encoder over the sentence -> a score for each tag
-    clues     hashes of the word, its shape and affixes, its vector, and those of its neighbours:
-              each has a score for each tag, and these are added to the encoder's
+    clues     the word, its shape and affixes, its vector, and those of its neighbours (of those two
+              words away not the affixes), known by their hashes: each has a score for each tag, and
+              these are added to the encoder's
 
 The clues are what a classic linear CRF looks at. They learn what single words and endings say,
 which an encoder is slow to, and the encoder learns the rest; in some sentences of training one of
@@ -27,11 +28,12 @@ from nlpkit.nn.crf import CRF
 from nlpkit.nn.encoders import make_encoder
 from nlpkit.tagger.features import (
     AFFIX_BUCKETS,
-    REACH,
+    FAR_CLUES,
     SHAPE_BUCKETS,
+    CluePlaces,
     WordFeatures,
-    clue_places,
     dropout_rate,
+    known_clues,
 )
 from nlpkit.tagger.settings import TaggerSettings
 from nlpkit.vocab import UNK, Vocab
@@ -172,34 +174,65 @@ class WordEncoder(nn.Module):
         return rows
 
 
-class Clues(nn.Module):
-    """Scores of tags straight from the clues of a word and its neighbours, (B, T) -> (B, T, K)."""
+class ClueTable(nn.Module):
+    """Rows of scores for known clues; others say nothing, (U, N) -> (U, width)."""
 
-    def __init__(self, buckets: int, n_tags: int, one_way: bool, vector_size: int) -> None:
+    known: Tensor
+    counts: Tensor
+
+    def __init__(self, clues: np.ndarray, word_counts: np.ndarray, width: int) -> None:
         super().__init__()
-        self.places = clue_places(one_way)
-        # a row has the scores of all tags for each place where the clue may stand
-        width = len(self.places) * n_tags
-        self.table = nn.EmbeddingBag(buckets, width, mode="sum", sparse=True)
+        known, counts = known_clues(clues, word_counts, width)
+        self.register_buffer("known", torch.from_numpy(known))
+        # the first row is of clues that are not known
+        self.register_buffer("counts", torch.from_numpy(np.append(1, counts)), persistent=False)
+        self.table = nn.EmbeddingBag(1 + len(known), width, mode="sum", sparse=True, padding_idx=0)
         nn.init.zeros_(self.table.weight)
-        if vector_size:
-            self.of_vector = nn.Linear(vector_size, width, bias=False)
-            nn.init.zeros_(self.of_vector.weight)
 
-    def forward(self, clues: Tensor, vectors: Tensor | None, positions: Tensor) -> Tensor:
-        rows = clues % self.table.num_embeddings
+    def forward(self, clues: Tensor) -> Tensor:
+        places = torch.searchsorted(self.known, clues).clamp_max_(len(self.known) - 1)
+        rows = torch.where(self.known[places] == clues, places + 1, 0)
         weights = None
         if self.training:
             kept = torch.rand(rows.shape, device=rows.device) >= CLUE_DROPOUT
             weights = kept / (1 - CLUE_DROPOUT)
-        distinct = self.table(rows, per_sample_weights=weights)  # (U, places K)
+        found: Tensor = self.table(rows, per_sample_weights=weights)
+        return found
+
+
+class Clues(nn.Module):
+    """Scores of tags straight from the clues of a word and its neighbours, (B, T) -> (B, T, K).
+
+    A row of a table has the scores of all tags for each place where the clue may stand.
+    """
+
+    def __init__(
+        self,
+        clues: np.ndarray,
+        word_counts: np.ndarray,
+        n_tags: int,
+        one_way: bool,
+        vector_size: int,
+    ) -> None:
+        super().__init__()
+        places = CluePlaces.of(one_way)
+        self.places = (*places.near, *places.far)
+        self.near = ClueTable(clues, word_counts, len(places.near) * n_tags)
+        self.far = ClueTable(clues[:, FAR_CLUES], word_counts, len(places.far) * n_tags)
+        if vector_size:
+            self.of_vector = nn.Linear(vector_size, len(self.places) * n_tags, bias=False)
+            nn.init.zeros_(self.of_vector.weight)
+
+    def forward(self, clues: Tensor, vectors: Tensor | None, positions: Tensor) -> Tensor:
+        distinct = torch.cat([self.near(clues), self.far(clues[:, FAR_CLUES])], dim=1)
         if vectors is not None:
             distinct = distinct + self.of_vector(F.dropout(vectors, CLUE_DROPOUT, self.training))
         tokens = distinct[positions].unflatten(2, (len(self.places), -1))  # (B, T, places, K)
         length = positions.shape[1]
-        around = F.pad(tokens, (0, 0, 0, 0, REACH, REACH))
+        reach = max(map(abs, self.places))
+        around = F.pad(tokens, (0, 0, 0, 0, reach, reach))
         moved = [
-            around[:, REACH + place : REACH + place + length, index]
+            around[:, reach + place : reach + place + length, index]
             for index, place in enumerate(self.places)
         ]
         return torch.stack(moved).sum(dim=0)
@@ -214,7 +247,8 @@ class TaggerModel(nn.Module):
         words: Vocab,
         n_chars: int,
         n_tags: int,
-        clue_buckets: int,
+        clues: np.ndarray,
+        word_counts: np.ndarray,
         vectors: np.ndarray | None = None,
         legal: list[list[bool]] | None = None,
     ) -> None:
@@ -233,7 +267,9 @@ class TaggerModel(nn.Module):
         self.output = nn.Linear(self.encoder.size, n_tags)
         size = 0 if vectors is None else vectors.shape[1]
         self.clues = (
-            Clues(clue_buckets, n_tags, settings.one_way, size) if settings.clues == "yes" else None
+            Clues(clues, word_counts, n_tags, settings.one_way, size)
+            if settings.clues == "yes"
+            else None
         )
         self.crf = CRF(n_tags, legal) if settings.crf == "yes" else None
 

@@ -21,7 +21,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.nn.decoding import PathProbabilities, best_paths, left_to_right_paths
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, read_arrays, under
 from nlpkit.tagger.batches import cut_long
-from nlpkit.tagger.features import Lexicon, clue_places
+from nlpkit.tagger.features import CluePlaces, Lexicon
 from nlpkit.tagger.schemes import Scheme, Span, convert, legal_transitions, read_spans
 from nlpkit.tagger.settings import TaggerSettings
 from nlpkit.tagger.words import NumpyWords
@@ -73,8 +73,9 @@ class Tagger:
         self.output, self.bias = weights["output.weight"].T, weights["output.bias"]
         sizes = {"words": (len(lexicon.words), len(weights["words.word.weight"]))}
         sizes["tags"] = (len(tags), len(self.bias))
-        self.places = clue_places(settings.one_way) if settings.clues == "yes" else range(0)
-        sizes["clues"] = (len(self.places) * len(tags), self.words.clues.shape[1])
+        places = CluePlaces.of(settings.one_way)
+        self.places = (*places.near, *places.far) if settings.clues == "yes" else ()
+        sizes["clues"] = (len(self.places) * len(tags), self.words.clue_width)
         if "words.vectors" in weights:
             sizes["vectors"] = (len(lexicon.vector_words) + 1, len(weights["words.vectors"]))
         for name, (listed, trained) in sizes.items():

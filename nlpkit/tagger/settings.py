@@ -28,9 +28,9 @@ class TaggerSettings:
     crf: Switch = "auto"
     chars: Literal["cnn", "lstm", "none"] = "cnn"
     affixes: Switch = "auto"
-    clues: Switch = "auto"
+    clues: Literal["yes", "no"] = "yes"
     fine_tune: bool = False
-    word_dim: int = 64
+    word_dim: int = 100
     dropout: float | None = None
     word_dropout: float | None = None  # a word seen n times is hidden in s / (s + n) of cases
     part_dropout: float | None = None  # how often one kind of a word's features is hidden
@@ -42,8 +42,7 @@ class TaggerSettings:
         """With everything decided by the kind of tags and the number of tokens to learn from.
 
         Entities want a CRF, stronger dropout and no affixes; little data wants small batches and
-        to be gone over more often. From few entities clues learn above all that most words are
-        none.
+        to be gone over more often.
         """
         if self.one_way and self.crf == "yes":
             raise NlpkitError(
@@ -61,16 +60,13 @@ class TaggerSettings:
             if self.crf == "auto"
             else self.crf,
             affixes=affixes if self.affixes == "auto" else self.affixes,
-            clues=("no" if few and entities else "yes") if self.clues == "auto" else self.clues,
             chars=self.chars if by_word else "none",
             dropout=(0.5 if entities else 0.33) if self.dropout is None else self.dropout,
             word_dropout=(
                 (0.5 if entities else 0.25) if self.word_dropout is None else self.word_dropout
             ),
             part_dropout=(
-                ((0.0 if few else 0.3) if entities else 0.1)
-                if self.part_dropout is None
-                else self.part_dropout
+                (0.0 if entities else 0.1) if self.part_dropout is None else self.part_dropout
             ),
             epochs=epochs if self.epochs is None else self.epochs,
             batch_tokens=batch if self.batch_tokens is None else self.batch_tokens,

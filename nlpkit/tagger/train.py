@@ -16,7 +16,7 @@ from nlpkit.device import seeded
 from nlpkit.errors import NlpkitError
 from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.tagger.batches import LengthBatches, TaggedData
-from nlpkit.tagger.features import Lexicon, clue_buckets, clue_places
+from nlpkit.tagger.features import Lexicon
 from nlpkit.tagger.model import TaggerModel
 from nlpkit.tagger.predictor import INNER_SCHEME, KIND, Tagger
 from nlpkit.tagger.schemes import Scheme, convert, detect_scheme, legal_transitions
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 MOST_VECTORS = 200_000  # the most frequent words of given vectors go into the model
 CLIP = 1.0
 CLUE_LR = 0.1
+# Scores of clues are kept small, as in a linear CRF with a penalty beside the sum of all losses: it
+# weighs most against what is rare. A row pays its share whenever a batch looks at it.
+CLUE_PENALTY = 0.2
 TABLE_RATE = 10.0  # how much faster embeddings are learned, to begin with: Adagrad slows down
 WEIGHT_DECAY = 0.01
 WARMUP = 0.05
@@ -111,27 +114,33 @@ class TaggerRun:
         legal = (
             legal_transitions(self.tags.tokens, INNER_SCHEME) if data.scheme is not None else None
         )
-        width = len(self.tags) * len(clue_places(self.settings.one_way))
         with seeded(seed, 0, self.device):
             self.model = TaggerModel(
                 self.settings,
                 self.lexicon.words,
                 len(self.lexicon.characters),
                 len(self.tags),
-                clue_buckets(self._arrays.features.clues, width),
+                self._arrays.features.clues,
+                self._arrays.counts,
                 matrix,
                 legal,
             ).to(self.device)
         tables = self.model.words.tables()
-        clues = [] if self.model.clues is None else [self.model.clues.table.weight]
-        by_row = {id(table) for table in (*tables, *clues)}
+        clues = [] if self.model.clues is None else [self.model.clues.near, self.model.clues.far]
+        linear = [table.table.weight for table in clues]
+        by_row = {id(table) for table in (*tables, *linear)}
         others = [p for p in self.model.parameters() if id(p) not in by_row]
         self.trainer = Trainer(
             self.model,
             [
                 torch.optim.AdamW(others, lr=lr, weight_decay=WEIGHT_DECAY, fused=True),
                 SparseAdagrad(tables, lr * TABLE_RATE),
-                *([SparseAdagrad(clues, CLUE_LR)] if clues else []),
+                *(
+                    SparseAdagrad(
+                        [table.table.weight], CLUE_LR, CLUE_PENALTY / batch_tokens / table.counts
+                    )
+                    for table in clues
+                ),
             ],
             self._loss,
             TrainingSettings(

@@ -11,12 +11,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, under
-from nlpkit.tagger.features import Lexicon, WordFeatures
+from nlpkit.tagger.features import FAR_CLUES, Lexicon, WordFeatures, find_rows
 from nlpkit.tagger.settings import TaggerSettings
 from nlpkit.vocab import UNK
 
 WORDS_AT_ONCE = 128
+REACHES = ("near", "far")  # tables of clues
 REMEMBERED = 50_000  # distinct words before the table is emptied: memory stays bounded
+
+
+class _ClueTable:
+    """Known clues, in order, and their scores: rows from 1 on."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.known: Ids = weights["known"].astype(np.int64)
+        self.table = weights["table.weight"]
 
 
 class NumpyWords:
@@ -26,12 +35,13 @@ class NumpyWords:
         self, settings: TaggerSettings, lexicon: Lexicon, weights: Weights, clues: Weights
     ) -> None:
         self.settings, self.lexicon, self.weights = settings, lexicon, weights
-        self.clues = clues.get("table.weight", np.zeros((1, 0), np.float32))  # (buckets, places K)
+        self.clue_tables = [_ClueTable(under(f"{reach}.", clues)) for reach in REACHES if clues]
         self.clue_of_vector = clues.get("of_vector.weight")  # (places K, vector)
+        self.clue_width = sum(part.table.shape[1] for part in self.clue_tables)
         self.mix = len(weights["mix.bias"])
         self.unknown = lexicon.words.ids[UNK]
         self._rows: dict[str, int] = {}
-        self._table: Floats = np.empty((1024, self.mix + self.clues.shape[1]), np.float32)
+        self._table: Floats = np.empty((1024, self.mix + self.clue_width), np.float32)
         if settings.chars == "cnn":
             kernel = weights["chars.convolution.weight"]  # (F, D, 3)
             # a character's share in the response of each filter at each of the three taps, so that
@@ -64,13 +74,22 @@ class NumpyWords:
             self._table = grown
         features = self.lexicon.features(words)
         self._table[first:last, : self.mix] = self._encode(features)
-        self._table[first:last, self.mix :] = 0
-        if self.clue_of_vector is not None:
-            rows = self.weights["vectors"][features.vectors]
-            self._table[first:last, self.mix :] = rows @ self.clue_of_vector.T
-        for clues in (features.clues % len(self.clues)).T if self.clues.size else ():
-            self._table[first:last, self.mix :] += self.clues[clues]
+        self._table[first:last, self.mix :] = self._score_clues(features)
         self._rows.update(zip(words, range(first, last), strict=True))
+
+    def _score_clues(self, features: WordFeatures) -> Floats:
+        """What the clues score at every place where the word may stand, (U, places K)."""
+        scores: Floats = np.zeros((len(features), self.clue_width), np.float32)
+        end = 0
+        for part, of_word in zip(
+            self.clue_tables, (features.clues, features.clues[:, FAR_CLUES]), strict=False
+        ):
+            begin, end = end, end + part.table.shape[1]
+            for clue in of_word.T:
+                scores[:, begin:end] += part.table[find_rows(part.known, clue)]
+        if self.clue_of_vector is not None:
+            scores += self.weights["vectors"][features.vectors] @ self.clue_of_vector.T
+        return scores
 
     def _encode(self, features: WordFeatures) -> Floats:
         weights = self.weights

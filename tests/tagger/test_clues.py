@@ -1,0 +1,46 @@
+"""Clues: which get a row, what unknown ones say, and how their scores are kept small."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from nlpkit.nn.sparse import SparseAdagrad
+from nlpkit.tagger import features
+from nlpkit.tagger.features import known_clues
+from nlpkit.tagger.model import ClueTable
+
+
+def test_all_clues_get_a_row_in_order_with_how_often_they_occur() -> None:
+    clues = np.array([[7, 3], [7, 5]])
+    known, counts = known_clues(clues, np.array([10, 1]), width=4)
+    assert known.tolist() == [3, 5, 7]
+    assert counts.tolist() == [10, 1, 11]
+
+
+def test_where_there_is_no_room_the_rare_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(features, "CLUE_CELLS", 8)
+    known, _ = known_clues(np.array([[7, 3], [7, 5]]), np.array([10, 1]), width=4)
+    assert known.tolist() == [3, 7]
+
+
+def test_a_clue_that_is_not_known_says_nothing() -> None:
+    table = ClueTable(np.array([[3, 7]]), np.array([1]), width=2).eval()
+    with torch.no_grad():
+        table.table.weight[1:] = torch.tensor([[1.0, 2.0], [10.0, 20.0]])
+    said = table(torch.tensor([[3, 7], [3, 5], [0, 99]]))
+    assert said.tolist() == [[11.0, 22.0], [1.0, 2.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize(("penalty", "best"), [(0.0, 1.0), (2.0, 0.5), (6.0, 0.25)])
+def test_a_penalty_moves_the_minimum_to_where_it_should_be(penalty: float, best: float) -> None:
+    table = torch.nn.Embedding(2, 1, sparse=True)
+    untouched = table.weight[0].item()
+    optimizer = SparseAdagrad(table.parameters(), 0.5, torch.tensor([9.0, penalty]))
+    for _ in range(300):  # of (w - 1)^2 + penalty / 2 w^2
+        optimizer.zero_grad()
+        (table(torch.tensor([1])) - 1).square().sum().backward()
+        optimizer.step()
+    assert table.weight[1].item() == pytest.approx(best, abs=1e-3)
+    assert table.weight[0].item() == untouched
