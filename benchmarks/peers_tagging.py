@@ -12,6 +12,7 @@ import json
 import random
 import re
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -87,11 +88,12 @@ def crfsuite(train: list[Tokens], test: list[list[str]]) -> tuple[list[list[str]
     trainer.set_params(
         {"c1": 0.1, "c2": 0.1, "max_iterations": 100, "feature.possible_transitions": True}
     )
-    trainer.train("/tmp/bench.crfsuite")
-    trained = time.process_time()
-    tagger = pycrfsuite.Tagger()
-    tagger.open("/tmp/bench.crfsuite")
-    predicted = [tagger.tag(sentence_features(words)) for words in test]
+    with tempfile.NamedTemporaryFile(suffix=".crfsuite") as model:
+        trainer.train(model.name)
+        trained = time.process_time()
+        tagger = pycrfsuite.Tagger()
+        tagger.open(model.name)
+        predicted = [tagger.tag(sentence_features(words)) for words in test]
     return predicted, trained - started, time.process_time() - trained
 
 
