@@ -136,8 +136,8 @@ def train(
     sequence that breaks its scheme is reported with its line.
 
     What is left out is chosen by the data: --epochs 12 to 30 and --batch-tokens 128 to 256 by its
-    size, --dropout 0.33 (entities: 0.5), --word-dropout 0.25 (0.5), --part-dropout 0.1 (0.3; few
-    entities: 0), --lr 0.002 (few entities: 0.004).
+    size, --dropout 0.33 (entities: 0.5), --word-dropout 0.25 (0.5), --part-dropout 0.1 (0),
+    --lr 0.002 (few entities: 0.004).
 
     Examples:
       $ nlpkit tag train sample_corpora/tagged-train.conllu -o pos.model

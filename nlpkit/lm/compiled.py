@@ -18,16 +18,15 @@ from torch import Tensor, nn
 
 from nlpkit.lm.cache import KeyValueCache
 from nlpkit.lm.gpt import GPT
-from nlpkit.lm.kernels import (
+from nlpkit.lm.kernels import Weights, step
+from nlpkit.lm.products import (
     GELU,
     GELU_TANH,
     NONE,
     RELU2,
     Stack,
-    Weights,
     largest_input,
     multiply,
-    step,
 )
 
 Floats = NDArray[np.float32]

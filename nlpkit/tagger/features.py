@@ -112,6 +112,11 @@ class CluePlaces:
     def of(cls, one_way: bool) -> CluePlaces:
         return cls((-1, 0), (-2,)) if one_way else cls((-1, 0, 1), (-2, 2))
 
+    @property
+    def in_order(self) -> tuple[int, ...]:
+        """As the scores of a word are laid out."""
+        return (*self.near, *self.far)
+
 
 def known_clues(clues: Ids, counts: Ids, width: int) -> tuple[Ids, Ids]:
     """The clues of words that were counted, in order: those that get a row of a table. And how

@@ -216,7 +216,7 @@ class Clues(nn.Module):
     ) -> None:
         super().__init__()
         places = CluePlaces.of(one_way)
-        self.places = (*places.near, *places.far)
+        self.places = places.in_order
         self.near = ClueTable(clues, word_counts, len(places.near) * n_tags)
         self.far = ClueTable(clues[:, FAR_CLUES], word_counts, len(places.far) * n_tags)
         if vector_size:

@@ -73,8 +73,7 @@ class Tagger:
         self.output, self.bias = weights["output.weight"].T, weights["output.bias"]
         sizes = {"words": (len(lexicon.words), len(weights["words.word.weight"]))}
         sizes["tags"] = (len(tags), len(self.bias))
-        places = CluePlaces.of(settings.one_way)
-        self.places = (*places.near, *places.far) if settings.clues == "yes" else ()
+        self.places = CluePlaces.of(settings.one_way).in_order if settings.clues == "yes" else ()
         sizes["clues"] = (len(self.places) * len(tags), self.words.clue_width)
         if "words.vectors" in weights:
             sizes["vectors"] = (len(lexicon.vector_words) + 1, len(weights["words.vectors"]))
