@@ -128,7 +128,7 @@ class Classifier:
             table = np.concatenate([table, self.weights["vectors"][pairs[1]]], axis=1)
         positions = np.zeros(inside.shape, np.int64)
         positions[inside] = places.reshape(-1)
-        states = self._encoder(table, positions, lengths)  # (B, T, C)
+        states = self._encoder(self._encoder.first(table), positions, lengths)  # (B, T, C)
         pooled = self._pool(states, inside, lengths)
         scores: Floats = pooled @ self.weights["output.weight"].T + self.bias
         return scores

@@ -1,9 +1,9 @@
 """The encoders of ``encoders`` in numpy, for prediction: no torch, so a command starts at once.
 
-An encoder is given a table (U, C) of distinct inputs and ``ids`` (B, T) that say which of them
-stands where: the first matrix product is made once for each distinct input. Sequences come longest
-first. A recurrent step works on the sequences that are still going, the other encoders hide what
-is padding, so a batch gives what each sequence gives alone.
+The first matrix product is made once for each distinct input: ``first``, which may be kept. An
+encoder is given those rows and ``ids`` (B, T) that say which of them stands where. Sequences come
+longest first. A recurrent step works on the sequences that are still going, the other encoders
+hide what is padding, so a batch gives what each sequence gives alone.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class NumpyEncoder:
     >>> weights = {f"rnn.{name}_l0": np.ones(shape, np.float32) for name, shape in
     ...            [("weight_ih", (4, 2)), ("weight_hh", (4, 1)), ("bias_ih", 4), ("bias_hh", 4)]}
     >>> encoder = NumpyEncoder("lstm", weights, one_way=True)
-    >>> encoder(np.eye(2, dtype=np.float32), np.array([[0, 1], [1, 0]]), np.array([2, 1])).shape
+    >>> rows = encoder.first(np.eye(2, dtype=np.float32))
+    >>> encoder(rows, np.array([[0, 1], [1, 0]]), np.array([2, 1])).shape
     (2, 2, 1)
     """
 
@@ -60,10 +61,13 @@ class NumpyEncoder:
         self.kind, self.weights, self.one_way = kind, weights, one_way
         self.layers = _recurrent_layers(kind, under("rnn.", weights))
 
-    def __call__(self, table: Floats, ids: Ids, lengths: Ids) -> Floats:
+    def first(self, table: Floats) -> Floats:
+        """What the first layer makes of each distinct input by itself, (U, C) -> (U, width)."""
+        return self.layers[0].enter(table) if self.layers else _linear(table, self.weights, "first")
+
+    def __call__(self, first: Floats, ids: Ids, lengths: Ids) -> Floats:
         if self.layers:
-            return _recurrent(self.kind, self.layers, table, ids, lengths)
-        first = _linear(table, self.weights, "first")
+            return _recurrent(self.kind, self.layers, first, ids, lengths)
         inside = np.arange(ids.shape[1]) < lengths[:, None]  # (B, T)
         states = first[ids] * inside[:, :, None]
         run = _convolutions if self.kind == "cnn" else _transformer
@@ -77,10 +81,16 @@ class NumpyEncoder:
 class _Layer(NamedTuple):
     """Weights of one layer, for D directions, G gate values and H hidden ones."""
 
-    into: Floats  # (D, C, G)
+    into: Floats  # (C, D G)
     recur: Floats  # (D, H, G)
-    bias_in: Floats  # (D, 1, G)
+    bias_in: Floats  # (D G)
     bias_recur: Floats  # (D, 1, G)
+
+    def enter(self, inputs: Floats) -> Floats:
+        """The share of the inputs in the gates, (N, C) -> (N, D G)."""
+        shares = inputs @ self.into
+        shares += self.bias_in
+        return shares
 
 
 def _recurrent_layers(kind: str, weights: Weights) -> list[_Layer]:
@@ -88,91 +98,108 @@ def _recurrent_layers(kind: str, weights: Weights) -> list[_Layer]:
     while f"weight_ih_l{len(layers)}" in weights:
         names = [f"l{len(layers)}", f"l{len(layers)}_reverse"]
         names = [name for name in names if f"weight_ih_{name}" in weights]
-        layer = _Layer(
-            np.stack([weights[f"weight_ih_{name}"].T for name in names]),
-            np.stack([weights[f"weight_hh_{name}"].T for name in names]),
-            np.stack([weights[f"bias_ih_{name}"][None] for name in names]),
-            np.stack([weights[f"bias_hh_{name}"][None] for name in names]),
+        into, recur, bias_in, bias_recur = (
+            [_in_order(kind, weights[f"{part}_{name}"]) for name in names]
+            for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         )
-        layers.append(_as_tanh(layer) if kind == "lstm" else layer)
+        if kind == "lstm":  # both biases are added at one place
+            bias_in = [a + b for a, b in zip(bias_in, bias_recur, strict=True)]
+        layers.append(
+            _Layer(
+                np.ascontiguousarray(np.concatenate(into).T),
+                np.stack([np.ascontiguousarray(one.T) for one in recur]),
+                np.concatenate(bias_in),
+                np.stack(bias_recur)[:, None],
+            )
+        )
     return layers
 
 
-def _recurrent(kind: str, layers: list[_Layer], table: Floats, ids: Ids, lengths: Ids) -> Floats:
-    n_rows, n_steps = ids.shape
-    advance = _lstm_step if kind == "lstm" else _gru_step
-    steps = np.arange(n_steps)
-    # the place of each token when its own sequence is read from its end
-    backwards = np.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)  # (B, T)
-    active = (steps[:, None] < lengths).sum(axis=1)  # how many sequences reach each step
-    for layer in layers:
-        n_directions, hidden, _ = layer.recur.shape
-        projected = table @ layer.into + layer.bias_in  # (D, U, G)
-        orders = [ids, np.take_along_axis(ids, backwards, axis=1)][:n_directions]
-        by_step = np.ascontiguousarray(np.stack(orders).transpose(2, 0, 1))  # (T, D, B)
-        state = np.zeros((n_directions, n_rows, hidden), np.float32)
-        cell = np.zeros_like(state)
-        gates = np.empty((n_directions, n_rows, layer.recur.shape[2]), np.float32)
-        outputs = np.zeros((n_steps, n_directions, n_rows, hidden), np.float32)
-        for step in range(n_steps):
-            n = active[step]
-            for way in range(n_directions):
-                # clipping nothing: this mode lets numpy write straight into the buffer
-                np.take(projected[way], by_step[step, way, :n], 0, gates[way, :n], mode="clip")
-            new = advance(gates[:, :n], state[:, :n], cell[:, :n], layer)
-            state[:, :n] = new
-            outputs[step, :, :n] = new
-        rows = np.arange(n_rows)[:, None]
-        places = (steps, backwards)[:n_directions]
-        ways = [outputs[places[way], way, rows] for way in range(n_directions)]  # (B, T, H)
-        encoded = np.concatenate(ways, axis=2)  # (B, T, D H)
-        table = encoded.reshape(n_rows * n_steps, -1)
-        ids = np.arange(n_rows * n_steps).reshape(n_rows, n_steps)
+def _in_order(kind: str, gates: Floats) -> Floats:
+    """The weights of an LSTM's gates (4 H, ...) in the order input, forget, output, candidate.
+
+    The three sigmoid gates are halved, since sigmoid(x) = tanh(x / 2) / 2 + 1 / 2: all four then
+    take one pass of tanh.
+    """
+    if kind != "lstm":
+        return gates
+    enter, forget, candidate, out = np.split(gates, 4)
+    return np.concatenate([0.5 * enter, 0.5 * forget, 0.5 * out, candidate]).astype(np.float32)
+
+
+def _recurrent(kind: str, layers: list[_Layer], first: Floats, ids: Ids, lengths: Ids) -> Floats:
+    encoded = _read(kind, layers[0], first, ids, lengths)
+    for layer in layers[1:]:
+        inputs = encoded.reshape(ids.size, -1)
+        each = np.arange(ids.size).reshape(ids.shape)
+        encoded = _read(kind, layer, layer.enter(inputs), each, lengths)
     return encoded
 
 
-def _as_tanh(layer: _Layer) -> _Layer:
-    """Halve the weights of the three sigmoid gates: sigmoid(x) = tanh(x / 2) / 2 + 1 / 2.
+def _read(kind: str, layer: _Layer, entered: Floats, ids: Ids, lengths: Ids) -> Floats:
+    """One layer over sequences, both ways at once: states (B, T, D H)."""
+    n_rows, n_steps = ids.shape
+    n_ways, hidden, width = layer.recur.shape
+    advance = _lstm_step if kind == "lstm" else _gru_step
+    steps, rows, last = np.arange(n_steps), np.arange(n_rows), lengths - 1
+    # the place of each token when its own sequence is read from its end
+    backwards = np.where(steps < lengths[:, None], last[:, None] - steps, steps)  # (B, T)
+    active = (steps[:, None] < lengths).sum(axis=1).tolist()  # how many reach each step
+    by_way = entered.reshape(-1, width)  # (U D, G)
+    orders = [ids, np.take_along_axis(ids, backwards, axis=1)][:n_ways]
+    places = np.stack([n_ways * order + way for way, order in enumerate(orders)])  # (D, B, T)
+    by_step = np.ascontiguousarray(places.transpose(2, 0, 1))  # (T, D, B)
+    state = np.zeros((n_ways, n_rows, hidden), np.float32)
+    cell = np.zeros_like(state)
+    buffers = np.empty((2, n_ways * n_rows * width), np.float32)
+    encoded: Floats = np.zeros((n_rows, n_steps, n_ways * hidden), np.float32)
+    for step, n in enumerate(active):
+        gates, scratch = buffers[:, : n_ways * n * width].reshape(2, n_ways, n, width)
+        # clipping nothing: this mode lets numpy write straight into the buffer
+        np.take(by_way, by_step[step, :, :n], 0, gates, mode="clip")
+        advance(gates, scratch, state[:, :n], cell[:, :n], layer)
+        encoded[:n, step, :hidden] = state[0, :n]
+        if n_ways == 2:
+            encoded[rows[:n], last[:n] - step, hidden:] = state[1, :n]
+    return encoded
 
-    All four gates of an LSTM then take one pass of tanh.
-    """
-    hidden = layer.recur.shape[1]
-    scale = np.full(4 * hidden, 0.5, np.float32)
-    scale[2 * hidden : 3 * hidden] = 1.0  # the candidate is a tanh already
-    bias = layer.bias_in + layer.bias_recur
-    return _Layer(layer.into * scale, layer.recur * scale, bias * scale, np.zeros_like(bias))
 
-
-def _lstm_step(inputs: Floats, state: Floats, cell: Floats, layer: _Layer) -> Floats:
+def _lstm_step(gates: Floats, scratch: Floats, state: Floats, cell: Floats, layer: _Layer) -> None:
+    """A new state and cell, (D, n, H), from the inputs' share in the gates, (D, n, 4 H)."""
     hidden = state.shape[2]
-    gates = inputs
-    gates += state @ layer.recur
+    gates += np.matmul(state, layer.recur, out=scratch)
     np.tanh(gates, out=gates)
-    opening = gates[..., : 2 * hidden]  # input and forget gate
-    opening *= 0.5
-    opening += 0.5
-    out_gate = gates[..., 3 * hidden :]
-    out_gate *= 0.5
-    out_gate += 0.5
-    cell *= gates[..., hidden : 2 * hidden]
-    cell += gates[..., :hidden] * gates[..., 2 * hidden : 3 * hidden]
-    new: Floats = np.tanh(cell)
-    new *= out_gate
-    return new
+    sigmoids = gates[..., : 3 * hidden]
+    sigmoids *= 0.5
+    sigmoids += 0.5
+    enter, forget, out, candidate = (
+        gates[..., part * hidden : (part + 1) * hidden] for part in range(4)
+    )
+    cell *= forget
+    candidate *= enter
+    cell += candidate
+    np.tanh(cell, out=state)
+    state *= out
 
 
-def _gru_step(inputs: Floats, state: Floats, cell: Floats, layer: _Layer) -> Floats:
+def _gru_step(gates: Floats, scratch: Floats, state: Floats, cell: Floats, layer: _Layer) -> None:
+    """A new state (D, n, H) from the inputs' share in the gates, (D, n, 3 H)."""
     hidden = state.shape[2]
-    recurrent = state @ layer.recur + layer.bias_recur
-    both = inputs[..., : 2 * hidden] + recurrent[..., : 2 * hidden]
+    recurrent = np.matmul(state, layer.recur, out=scratch)
+    recurrent += layer.bias_recur
+    both = gates[..., : 2 * hidden]
+    both += recurrent[..., : 2 * hidden]
     both *= 0.5
     np.tanh(both, out=both)
     both *= 0.5
     both += 0.5
     reset, update = both[..., :hidden], both[..., hidden:]
-    candidate: Floats = inputs[..., 2 * hidden :] + reset * recurrent[..., 2 * hidden :]
+    candidate = gates[..., 2 * hidden :]
+    candidate += reset * recurrent[..., 2 * hidden :]
     np.tanh(candidate, out=candidate)
-    return candidate + update * (state - candidate)
+    state -= candidate
+    state *= update
+    state += candidate
 
 
 # --- convolutions and attention -----------------------------------------------------------------

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nlpkit.tagger.features import Ids, Lexicon, WordFeatures
+from nlpkit.tagger.clues import Ids
+from nlpkit.tagger.features import Lexicon, WordFeatures
 
 LONGEST = 1000  # tokens that are looked at together; a longer sentence is cut
 

@@ -7,26 +7,18 @@ of a run), not for each token. Numpy only: training and prediction share this fi
 from __future__ import annotations
 
 import functools
-import re
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nlpkit.tagger.clues import N_AFFIXES, Ids, character_codes, clue_hashes
 from nlpkit.vocab import UNK, Vocab
 
-Ids = NDArray[np.int64]
 AFFIX_BUCKETS = 20_000
 SHAPE_BUCKETS = 1_000  # when shapes are all there is
 LONGEST_WORD = 24  # characters that are looked at: the first and last half of a longer word
-AFFIX_LENGTHS = (1, 2, 3, 4)
-N_AFFIXES = 1 + 2 * len(AFFIX_LENGTHS)  # with the shape
-N_CLUES = N_AFFIXES + 3
-FAR_CLUES = (0, N_AFFIXES, N_AFFIXES + 1)  # shape and word: all that counts two words away
-CLUE_CELLS = 1 << 23  # numbers in a table of clues, at most
 WORD_EDGE = "\x02"  # stands before and after the characters of a word
 
 
@@ -38,7 +30,7 @@ class WordFeatures:
     vectors: Ids  # (U,) row of the given vectors, from 1; 0 is none
     characters: Ids  # (U, L), 0 is padding
     affixes: Ids  # (U, 1 or more) the hashed shape, then prefixes and suffixes
-    clues: Ids  # (U, N_CLUES) hashes of all that a linear model looks at, 32 bits each
+    clues: Ids  # (U, N_CLUES) hashes of all that a linear model looks at
 
     def __len__(self) -> int:
         return len(self.words)
@@ -55,101 +47,6 @@ def normal_form(word: str) -> str:
 
 
 _DIGITS = {ord(digit): "0" for digit in "123456789"}
-
-
-def word_shape(word: str) -> str:
-    """Upper case, lower case, digits and the rest, runs cut to two.
-
-    >>> word_shape("McDonald's"), word_shape("B-52")
-    ("XxXxx'x", 'X-dd')
-    """
-    return _RUN.sub(_first_two, word[:LONGEST_WORD].translate(_KINDS))
-
-
-def _first_two(run: re.Match[str]) -> str:
-    return run[0][:2]
-
-
-class _Kinds(dict[int, str]):
-    """The kind of each character, worked out when first met."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        if character.isupper():
-            kind = "X"
-        elif character.isalpha():
-            kind = "x"
-        else:
-            kind = "d" if character.isdigit() else character
-        self[code] = kind
-        return kind
-
-
-_KINDS = _Kinds()
-_RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
-
-
-def clue_hashes(word: str) -> list[int]:
-    """Shape, prefixes, suffixes, the word with and without case, and what kind it is, hashed."""
-    lowered = word.lower()
-    kind = f"{word[:1].isupper():d}{word.isupper():d}{not word.isalpha():d}{'-' in word:d}"
-    keys = [f"={word_shape(word)}", *_affixes(lowered), f"w{lowered}", f"W{word}", f"k{kind}"]
-    return [_hash(key) for key in keys]
-
-
-@dataclass(frozen=True)
-class CluePlaces:
-    """Where clues are taken from, counted from the word: behind it only if that may be seen.
-
-    >>> CluePlaces.of(one_way=True).near
-    (-1, 0)
-    """
-
-    near: tuple[int, ...]
-    far: tuple[int, ...]
-
-    @classmethod
-    def of(cls, one_way: bool) -> CluePlaces:
-        return cls((-1, 0), (-2,)) if one_way else cls((-1, 0, 1), (-2, 2))
-
-    @property
-    def in_order(self) -> tuple[int, ...]:
-        """As the scores of a word are laid out."""
-        return (*self.near, *self.far)
-
-
-def known_clues(clues: Ids, counts: Ids, width: int) -> tuple[Ids, Ids]:
-    """The clues of words that were counted, in order: those that get a row of a table. And how
-    often they occur.
-
-    All of them, if a table ``width`` numbers wide is not too large then; else the most frequent.
-    """
-    known, places = np.unique(clues, return_inverse=True)
-    totals = np.bincount(places.ravel(), weights=np.repeat(counts, clues.shape[1]))
-    room = max(1, CLUE_CELLS // width)
-    kept = np.sort(np.argsort(-totals, kind="stable")[:room])
-    return known[kept], totals[kept].astype(np.int64)
-
-
-def find_rows(known: Ids, clues: Ids) -> Ids:
-    """The row of each clue, counted from 1; 0 for what is not known.
-
-    >>> find_rows(np.array([3, 7]), np.array([7, 5, 9])).tolist()
-    [2, 0, 0]
-    """
-    places = np.minimum(np.searchsorted(known, clues), len(known) - 1)
-    rows: Ids = np.where(known[places] == clues, places + 1, 0)
-    return rows
-
-
-def _affixes(lowered: str) -> list[str]:
-    return [f"p{lowered[:length]}" for length in AFFIX_LENGTHS] + [
-        f"s{lowered[-length:]}" for length in AFFIX_LENGTHS
-    ]
-
-
-def _hash(key: str) -> int:
-    return zlib.crc32(key.encode("utf-8", "replace"))
 
 
 def word_characters(word: str) -> str:
@@ -180,6 +77,9 @@ class Lexicon:
         self.words, self.characters = words, characters
         self.vector_words = list(vector_words)
         self._vector_rows = {word: row for row, word in enumerate(self.vector_words, 1)}
+        single = sorted(token for token in characters.tokens if len(token) == 1)
+        self._codes = character_codes("".join(single))  # in order
+        self._code_ids = np.array([characters.ids[token] for token in single], np.int64)
 
     @classmethod
     def build(
@@ -213,13 +113,11 @@ class Lexicon:
         forms = [normal_form(word) for word in words]
         rows = [self._vector_row(word) for word in words] if self._vector_rows else []
         spelled = [word_characters(word) for word in words]
-        longest = max(map(len, spelled), default=1)
-        characters = np.zeros((len(words), longest), np.int64)
-        inside = np.arange(longest) < np.array([len(spelling) for spelling in spelled])[:, None]
-        known, unknown_character = self.characters.ids, self.characters.ids[UNK]
-        characters[inside] = [known.get(c, unknown_character) for c in "".join(spelled)]
-        hashes = [clue_hashes(word) for word in words]
-        clues = np.array(hashes, np.int64).reshape(-1, N_CLUES)
+        lengths = np.array([len(spelling) for spelling in spelled])
+        inside = np.arange(lengths.max(initial=1)) < lengths[:, None]
+        characters = np.zeros(inside.shape, np.int64)
+        characters[inside] = self._character_ids("".join(spelled))
+        clues = clue_hashes(words)
         return WordFeatures(
             np.array([ids.get(form, unknown) for form in forms], np.int64),
             np.array(rows, np.int64) if rows else np.zeros(len(words), np.int64),
@@ -227,6 +125,13 @@ class Lexicon:
             clues[:, :N_AFFIXES] % AFFIX_BUCKETS if self.affixes else clues[:, :1] % SHAPE_BUCKETS,
             clues,
         )
+
+    def _character_ids(self, text: str) -> Ids:
+        codes = character_codes(text)
+        places = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
+        unknown = self.characters.ids[UNK]
+        found: Ids = np.where(self._codes[places] == codes, self._code_ids[places], unknown)
+        return found
 
     def _vector_row(self, word: str) -> int:
         rows = self._vector_rows

@@ -26,15 +26,8 @@ from torch import Tensor, nn
 
 from nlpkit.nn.crf import CRF
 from nlpkit.nn.encoders import make_encoder
-from nlpkit.tagger.features import (
-    AFFIX_BUCKETS,
-    FAR_CLUES,
-    SHAPE_BUCKETS,
-    CluePlaces,
-    WordFeatures,
-    dropout_rate,
-    known_clues,
-)
+from nlpkit.tagger.clues import FAR_CLUES, CluePlaces, known_clues
+from nlpkit.tagger.features import AFFIX_BUCKETS, SHAPE_BUCKETS, WordFeatures, dropout_rate
 from nlpkit.tagger.settings import TaggerSettings
 from nlpkit.vocab import UNK, Vocab
 

@@ -21,7 +21,8 @@ from nlpkit.errors import NlpkitError
 from nlpkit.nn.decoding import PathProbabilities, best_paths, left_to_right_paths
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, read_arrays, under
 from nlpkit.tagger.batches import cut_long
-from nlpkit.tagger.features import CluePlaces, Lexicon
+from nlpkit.tagger.clues import CluePlaces
+from nlpkit.tagger.features import Lexicon
 from nlpkit.tagger.schemes import Scheme, Span, convert, legal_transitions, read_spans
 from nlpkit.tagger.settings import TaggerSettings
 from nlpkit.tagger.words import NumpyWords
@@ -64,11 +65,15 @@ class Tagger:
     ) -> None:
         self.settings, self.lexicon, self.tags = settings, lexicon, tags
         self.scheme, self.layout = scheme, layout
-        self.words = NumpyWords(
-            settings, lexicon, under("words.", weights), under("clues.", weights)
-        )
         self.encoder = NumpyEncoder(
             settings.encoder, under("encoder.", weights), one_way=settings.one_way
+        )
+        self.words = NumpyWords(
+            settings,
+            lexicon,
+            under("words.", weights),
+            under("clues.", weights),
+            self.encoder.first,
         )
         self.output, self.bias = weights["output.weight"].T, weights["output.bias"]
         sizes = {"words": (len(lexicon.words), len(weights["words.word.weight"]))}
@@ -166,21 +171,21 @@ class Tagger:
             yield [place for place, _ in batch], self._score(rows, lengths), lengths
 
     def _score(self, rows: Sequence[Sequence[str]], lengths: Ids) -> Floats:
-        table, ids = self.words.look_up([word for row in rows for word in row])
+        ids = self.words.look_up([word for row in rows for word in row])
         inside = np.arange(lengths[0]) < lengths[:, None]
         positions = np.zeros(inside.shape, np.int64)
         positions[inside] = ids
-        mix, width = self.words.mix, len(self.tags)
-        encoded = self.encoder(table[:, :mix], positions, lengths)
-        scores: Floats = encoded @ self.output + self.bias
+        encoded = self.encoder(self.words.first, positions, lengths)
+        flat = encoded.reshape(positions.size, -1) @ self.output + self.bias
+        scores: Floats = flat.reshape(*positions.shape, -1)
+        if self.places:
+            said = self.words.said[positions].reshape(*positions.shape, len(self.places), -1)
         for index, place in enumerate(self.places):
             # what the words at this distance say, moved to where they say it of
-            said = table[:, mix + index * width : mix + (index + 1) * width][positions]
-            said *= inside[:, :, None]
             if place < 0:
-                scores[:, -place:] += said[:, :place]
+                scores[:, -place:] += said[:, :place, index]
             else:
-                scores[:, : scores.shape[1] - place] += said[:, place:]
+                scores[:, : scores.shape[1] - place] += said[:, place:, index]
         return scores
 
     # --- files ----------------------------------------------------------------------------------

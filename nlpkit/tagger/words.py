@@ -1,23 +1,24 @@
-"""The word features of ``model`` in numpy: one row for each distinct word, remembered.
+"""The word features of ``model`` in numpy: two rows for each distinct word, remembered.
 
-A row has what the encoder takes, and behind it what the word's clues score, for every place where
-the word may stand.
+One is what the first layer of the sentence encoder makes of the word by itself, the other what the
+word's clues score, for every place where the word may stand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, under
-from nlpkit.tagger.features import FAR_CLUES, Lexicon, WordFeatures, find_rows
+from nlpkit.tagger.clues import FAR_CLUES, find_rows
+from nlpkit.tagger.features import Lexicon, WordFeatures
 from nlpkit.tagger.settings import TaggerSettings
 from nlpkit.vocab import UNK
 
 WORDS_AT_ONCE = 128
 REACHES = ("near", "far")  # tables of clues
-REMEMBERED = 50_000  # distinct words before the table is emptied: memory stays bounded
+REMEMBERED = 20_000  # distinct words before the tables are emptied: memory stays bounded
 
 
 class _ClueTable:
@@ -29,19 +30,29 @@ class _ClueTable:
 
 
 class NumpyWords:
-    """Rows (U, mix + places K) of words, worked out when first seen."""
+    """Rows of words, worked out when first seen; row 0 is no word.
+
+    ``first`` (R, width) is for the encoder, ``said`` (R, places K) are the scores of clues.
+    """
 
     def __init__(
-        self, settings: TaggerSettings, lexicon: Lexicon, weights: Weights, clues: Weights
+        self,
+        settings: TaggerSettings,
+        lexicon: Lexicon,
+        weights: Weights,
+        clues: Weights,
+        enter: Callable[[Floats], Floats],
     ) -> None:
         self.settings, self.lexicon, self.weights = settings, lexicon, weights
         self.clue_tables = [_ClueTable(under(f"{reach}.", clues)) for reach in REACHES if clues]
         self.clue_of_vector = clues.get("of_vector.weight")  # (places K, vector)
         self.clue_width = sum(part.table.shape[1] for part in self.clue_tables)
-        self.mix = len(weights["mix.bias"])
         self.unknown = lexicon.words.ids[UNK]
+        self._enter = enter
         self._rows: dict[str, int] = {}
-        self._table: Floats = np.empty((1024, self.mix + self.clue_width), np.float32)
+        mixed = np.zeros((1, len(weights["mix.bias"])), np.float32)
+        self.first = np.zeros_like(enter(mixed))
+        self.said: Floats = np.zeros((1, self.clue_width), np.float32)
         if settings.chars == "cnn":
             kernel = weights["chars.convolution.weight"]  # (F, D, 3)
             # a character's share in the response of each filter at each of the three taps, so that
@@ -52,30 +63,27 @@ class NumpyWords:
             ]
         elif settings.chars == "lstm":
             self._char_encoder = NumpyEncoder("lstm", under("chars.", weights), one_way=False)
+            self._char_rows = self._char_encoder.first(weights["chars.embedding.weight"])
 
-    def look_up(self, words: Sequence[str]) -> tuple[Floats, Ids]:
-        """The rows of the distinct words among these, and which is whose, (N,)."""
+    def look_up(self, words: Sequence[str]) -> Ids:
+        """Which row is whose, (N,)."""
         if len(self._rows) > REMEMBERED:
             self._rows.clear()
         rows = self._rows
         new = [word for word in dict.fromkeys(words) if word not in rows]
         if new:
             self._remember(new)
-        ids = np.fromiter((rows[word] for word in words), np.int64, len(words))
-        distinct, places = np.unique(ids, return_inverse=True)
-        return self._table[distinct], places
+        return np.fromiter(map(rows.__getitem__, words), np.int64, len(words))
 
     def _remember(self, words: list[str]) -> None:
-        first = len(self._rows)
-        last = first + len(words)
-        if last > len(self._table):
-            grown = np.empty((2 * last, self._table.shape[1]), np.float32)
-            grown[:first] = self._table[:first]
-            self._table = grown
+        begin = 1 + len(self._rows)
+        end = begin + len(words)
+        if end > len(self.first):
+            self.first, self.said = _longer(self.first, 2 * end), _longer(self.said, 2 * end)
         features = self.lexicon.features(words)
-        self._table[first:last, : self.mix] = self._encode(features)
-        self._table[first:last, self.mix :] = self._score_clues(features)
-        self._rows.update(zip(words, range(first, last), strict=True))
+        self.first[begin:end] = self._enter(self._encode(features))
+        self.said[begin:end] = self._score_clues(features)
+        self._rows.update(zip(words, range(begin, end), strict=True))
 
     def _score_clues(self, features: WordFeatures) -> Floats:
         """What the clues score at every place where the word may stand, (U, places K)."""
@@ -133,11 +141,18 @@ class NumpyWords:
         """The last state of each direction of an LSTM over the characters."""
         lengths = (characters != 0).sum(axis=1)
         order = np.argsort(-lengths, kind="stable")
-        table = self.weights["chars.embedding.weight"]
-        states = self._char_encoder(table, characters[order], lengths[order])  # (U, L, 2 H)
+        states = self._char_encoder(
+            self._char_rows, characters[order], lengths[order]
+        )  # (U, L, 2 H)
         half = states.shape[2] // 2
         ends = states[np.arange(len(order)), lengths[order] - 1, :half]
         last = np.concatenate([ends, states[:, 0, half:]], axis=1)
         restored: Floats = np.empty_like(last)
         restored[order] = last
         return restored
+
+
+def _longer(table: Floats, rows: int) -> Floats:
+    longer: Floats = np.empty((rows, table.shape[1]), np.float32)
+    longer[: len(table)] = table
+    return longer

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nlpkit.nn.sparse import SparseAdagrad
-from nlpkit.tagger import features
-from nlpkit.tagger.features import known_clues
+from nlpkit.tagger import clues as clues_module
+from nlpkit.tagger.clues import AFFIX_LENGTHS, N_CLUES, clue_hashes, known_clues
 from nlpkit.tagger.model import ClueTable
 
 
@@ -20,7 +22,7 @@ def test_all_clues_get_a_row_in_order_with_how_often_they_occur() -> None:
 
 
 def test_where_there_is_no_room_the_rare_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(features, "CLUE_CELLS", 8)
+    monkeypatch.setattr(clues_module, "CLUE_CELLS", 8)
     known, _ = known_clues(np.array([[7, 3], [7, 5]]), np.array([10, 1]), width=4)
     assert known.tolist() == [3, 7]
 
@@ -44,3 +46,38 @@ def test_a_penalty_moves_the_minimum_to_where_it_should_be(penalty: float, best:
         optimizer.step()
     assert table.weight[1].item() == pytest.approx(best, abs=1e-3)
     assert table.weight[0].item() == untouched
+
+
+WORDS = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=6)
+
+
+@given(WORDS)
+def test_a_word_has_the_same_clues_in_any_company(words: list[str]) -> None:
+    together = clue_hashes(words)
+    assert together.shape == (len(words), N_CLUES)
+    for word, row in zip(words, together, strict=True):
+        assert clue_hashes([word])[0].tolist() == row.tolist()
+
+
+@given(WORDS)
+def test_two_clues_are_one_when_what_they_stand_for_is(words: list[str]) -> None:
+    hashes = clue_hashes(words)
+    lowered = [word.lower() for word in words]
+    for number, length in enumerate(AFFIX_LENGTHS):
+        for column, part in (
+            (1 + number, slice(length)),
+            (1 + len(AFFIX_LENGTHS) + number, slice(-length, None)),
+        ):
+            meant = {
+                word[part]: value for word, value in zip(lowered, hashes[:, column], strict=True)
+            }
+            assert [meant[word[part]] for word in lowered] == hashes[:, column].tolist()
+            assert len(set(meant.values())) == len(meant)
+    assert len(set(hashes[:, -2].tolist())) == len(set(words))
+    assert len(set(hashes[:, -3].tolist())) == len(set(lowered))
+
+
+def test_prefix_suffix_and_word_of_the_same_letters_are_different_clues() -> None:
+    row = clue_hashes(["a"])[0].tolist()
+    shape, prefix, suffix, lowered, written, kind = (row[i] for i in (0, 1, 5, 9, 10, 11))
+    assert len({shape, prefix, suffix, lowered, written, kind}) == 6
