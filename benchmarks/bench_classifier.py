@@ -39,7 +39,7 @@ for epoch, lr, dim in [(5, 0.5, 100), (10, 0.1, 20), (5, 0.3, 20), (20, 0.1, 50)
     model = fasttext.train_supervised(
         f"{folder}/ft", wordNgrams=2, thread=1, verbose=0, epoch=epoch, lr=lr, dim=dim)
     seconds = time.process_time() - started
-    lines = [text + "\\n" for _, text in test] * 20
+    lines = [text + "\\n" for _, text in test] * 100
     started = time.process_time()
     labels = model.f.multilinePredict(lines, 1, 0.0, "strict")[0][: len(test)]
     speed = len(lines) / (time.process_time() - started)
@@ -87,7 +87,7 @@ def main() -> None:
             report, _ = run([*command, str(folder / "test.tsv"), "--json"])
             scores.append(100 * json.loads(report)["accuracy"])
             seconds.append(spent - start)
-        lines = [example.text + "\n" for example in examples[:cut]] * 20
+        lines = [example.text + "\n" for example in examples[:cut]] * 100
         predict = nlpkit_command("classify", "predict", str(folder / "m1"))
         _, empty = run(predict, "")
         _, busy = run(predict, "".join(lines))

@@ -65,6 +65,25 @@ def test_arrays_need_numpy_and_nothing_more() -> None:
     assert HEAVY & modules_after(["pad"], "1 2\n3\n") == {"numpy"}
 
 
+def test_training_does_not_load_the_compiler_of_torch() -> None:
+    program = """
+import sys, torch
+from nlpkit.nn.optimizers import Muon, adamw
+from nlpkit.nn.sparse import SparseAdagrad
+layer, table = torch.nn.Linear(2, 2), torch.nn.Embedding(3, 2, sparse=True)
+optimizers = [adamw([layer.bias], lr=0.1), Muon([(layer.weight, 1)], lr=0.1),
+              SparseAdagrad(table.parameters(), lr=0.1)]
+layer(table(torch.tensor([1]))).sum().backward()
+for optimizer in optimizers:
+    optimizer.step()
+    optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.zero_grad()
+print("torch._dynamo" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "False\n", done.stderr
+
+
 # --- which way things point ---------------------------------------------------------------------
 
 

@@ -1,23 +1,28 @@
 """Words and word n-grams as numbers: a stable hash of each, worked out for many texts at once.
 
-A word is hashed once and remembered; n-grams are made from the hashes of their words by
-arithmetic over whole arrays, so that a text costs little more than splitting it.
+What stands between spaces is cut into words and hashed once, and remembered; n-grams are made from
+the hashes of their words by arithmetic over whole arrays, so that a text costs little more than
+splitting it.
 """
 
 from __future__ import annotations
 
+import itertools
 import zlib
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nlpkit.tokenizers import Tokenizer, get_tokenizer
+from nlpkit.tokenizers.base import PieceTokenizer
 
 Ids = NDArray[np.int64]
 EDGE = "\x02"  # stands before the first word and behind the last: "^ not" is a bigram too
 REMEMBERED = 200_000  # words before the table is emptied: memory stays bounded
+LAST = "\n"  # behind the last piece of a text: no piece has it
 HASH_BITS = 48  # of a feature; the 16 above hold the number of the text while sorting
 TEXTS_AT_ONCE = 4096
 _SPARE_BITS = np.uint64(64 - HASH_BITS)
@@ -31,15 +36,49 @@ class Bags(NamedTuple):
     starts: Ids  # (B + 1,)
 
 
-class WordHashes(dict[str, int]):
-    """The hash of each word, remembered."""
+def word_hash(word: str) -> int:
+    """32 bits that are the same on every machine."""
+    return zlib.crc32(word.encode("utf-8", "replace"))
 
-    def __missing__(self, word: str) -> int:
+
+class Pieces(dict[str, int]):
+    """Numbers pieces of text when first met, and remembers the hashes of the words of each."""
+
+    def __init__(self, words: Callable[[str], Sequence[str]]) -> None:
+        super().__init__()
+        self._words = words
+        self._forget()
+
+    def _forget(self) -> None:
+        self.clear()
+        self._hashes = array("Q")
+        self._ends = array("q", [0])  # of the hashes of each piece
+
+    def __missing__(self, piece: str) -> int:
+        number = self[piece] = len(self)
+        self._hashes.extend(map(word_hash, self._words(piece)))
+        self._ends.append(len(self._hashes))
+        return number
+
+    def hashes(self, rows: Sequence[Sequence[str]]) -> tuple[NDArray[np.uint64], Ids]:
+        """The hashes of all words of rows of pieces, and how many words each row has.
+
+        >>> numbers, lengths = Pieces(str.split).hashes([["a b", "c"], [], ["c"]])
+        >>> lengths.tolist(), numbers[2] == numbers[3]
+        ([3, 0, 1], True)
+        """
         if len(self) >= REMEMBERED:
-            self.clear()
-        value = zlib.crc32(word.encode("utf-8", "replace"))
-        self[word] = value
-        return value
+            self._forget()
+        sizes = np.fromiter(map(len, rows), np.int64, len(rows))
+        look_up = map(self.__getitem__, itertools.chain.from_iterable(rows))
+        numbers = np.fromiter(look_up, np.int64, sizes.sum())
+        ends = np.array(self._ends, np.int64)
+        firsts, counts = ends[numbers], ends[numbers + 1] - ends[numbers]
+        totals = np.append(0, np.cumsum(counts))
+        # the words of a piece follow each other: how far each is from the first of its piece
+        places = np.arange(totals[-1]) - np.repeat(totals[:-1], counts)
+        found = np.array(self._hashes, np.uint64)[np.repeat(firsts, counts) + places]
+        return found, np.diff(totals[np.append(0, np.cumsum(sizes))])
 
 
 class BagMaker:
@@ -53,7 +92,9 @@ class BagMaker:
     def __init__(self, tokenizer: str, *, lower: bool, ngrams: int) -> None:
         self.tokenizer: Tokenizer = get_tokenizer(tokenizer)
         self.lower, self.ngrams = lower, ngrams
-        self._hashes = WordHashes()
+        self._words = Pieces(lambda word: (word,))
+        if isinstance(self.tokenizer, PieceTokenizer):
+            self._pieces = Pieces(self._cut)
 
     def tokens(self, text: str) -> list[str]:
         """The words of a text."""
@@ -61,24 +102,37 @@ class BagMaker:
 
     def bags(self, texts: Sequence[str]) -> Bags:
         """The features of each text."""
-        return self.bags_of([self.tokens(text) for text in texts])
+        if not isinstance(self.tokenizer, PieceTokenizer):
+            return self.bags_of([self.tokens(text) for text in texts])
+        rows = [text.lower().split() if self.lower else text.split() for text in texts]
+        for row in rows:
+            if row:
+                row[-1] += LAST
+        return self._all_bags(rows, self._pieces)
 
     def bags_of(self, rows: Sequence[Sequence[str]]) -> Bags:
         """The features of tokenised texts."""
-        starts = range(0, max(1, len(rows)), TEXTS_AT_ONCE)
-        return join_bags([self._some_bags(rows[at : at + TEXTS_AT_ONCE]) for at in starts])
+        return self._all_bags(rows, self._words)
 
-    def _some_bags(self, rows: Sequence[Sequence[str]]) -> Bags:
-        look_up = self._hashes.__getitem__
-        edge = look_up(EDGE)
-        hashes: list[int] = []
-        lengths = []
-        for row in rows:
-            hashes.append(edge)
-            hashes.extend(map(look_up, row))
-            hashes.append(edge)
-            lengths.append(len(row) + 2)
-        words = np.array(hashes, np.uint64)
+    def _cut(self, piece: str) -> Sequence[str]:
+        # the last piece of a text may be cut in another way: a full stop ends a sentence there
+        assert isinstance(self.tokenizer, PieceTokenizer)
+        if piece.endswith(LAST):
+            return self.tokenizer.tokens(piece.removesuffix(LAST))
+        return self.tokenizer.split_piece(piece)
+
+    def _all_bags(self, rows: Sequence[Sequence[str]], pieces: Pieces) -> Bags:
+        starts = range(0, max(1, len(rows)), TEXTS_AT_ONCE)
+        return join_bags([self._some_bags(rows[at : at + TEXTS_AT_ONCE], pieces) for at in starts])
+
+    def _some_bags(self, rows: Sequence[Sequence[str]], pieces: Pieces) -> Bags:
+        inner, sizes = pieces.hashes(rows)
+        ends = np.cumsum(sizes + 2)
+        words = np.full(ends[-1] if len(rows) else 0, word_hash(EDGE), np.uint64)
+        inside = np.ones(len(words), bool)
+        inside[ends - 1] = inside[ends - sizes - 2] = False
+        words[inside] = inner
+        lengths = sizes + 2
         texts = np.repeat(np.arange(len(rows), dtype=np.uint64), lengths)
         keys = []
         current = words

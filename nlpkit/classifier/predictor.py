@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nlpkit import modeldir
-from nlpkit.classifier.features import BagMaker, FeatureIndex
+from nlpkit.classifier.features import BagMaker, Bags, FeatureIndex
 from nlpkit.classifier.settings import ClassifierSettings
 from nlpkit.errors import NlpkitError
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, read_arrays, under
@@ -70,11 +70,15 @@ class Classifier:
 
     def probabilities(self, texts: Sequence[str]) -> Floats:
         """The probability of each label, (B, K); the rows add up to 1 unless multi-label."""
+        if self.words is None:
+            return self._shares(self._bag_scores(texts, self.bags.bags))
         return self.probabilities_of([self.bags.tokens(text) for text in texts])
 
     def probabilities_of(self, rows: Sequence[Sequence[str]]) -> Floats:
         """The same for texts that are tokens already."""
-        scores = self.scores_of(rows)
+        return self._shares(self.scores_of(rows))
+
+    def _shares(self, scores: Floats) -> Floats:
         if self.settings.multi_label:
             return np.reciprocal(1 + np.exp(-scores))
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -83,16 +87,16 @@ class Classifier:
 
     def scores_of(self, rows: Sequence[Sequence[str]]) -> Floats:
         """The scores (B, K) that probabilities are made of."""
-        score = self._bag_scores if self.words is None else self._sequence_scores
-        if not rows:
-            return np.zeros((0, len(self.labels)), np.float32)
-        return score(rows)
+        if self.words is None:
+            return self._bag_scores(rows, self.bags.bags_of)
+        return self._sequence_scores(rows)
 
-    def _bag_scores(self, rows: Sequence[Sequence[str]]) -> Floats:
-        found = []
-        for start in range(0, len(rows), BAG_TEXTS):
-            bags = self.bags.bags_of(rows[start : start + BAG_TEXTS])
-            features, starts = self._index.rows(bags)
+    def _bag_scores(
+        self, items: Sequence[Any], make_bags: Callable[[Sequence[Any]], Bags]
+    ) -> Floats:
+        found = [np.zeros((0, len(self.labels)), np.float32)]
+        for start in range(0, len(items), BAG_TEXTS):
+            features, starts = self._index.rows(make_bags(items[start : start + BAG_TEXTS]))
             # the running total at the end of a text less that at its start is the text's sum
             running = np.zeros((len(features) + 1, len(self.labels)))
             np.cumsum(self._scores[features], axis=0, dtype=np.float64, out=running[1:])

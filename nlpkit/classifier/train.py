@@ -19,6 +19,7 @@ from nlpkit.classifier.predictor import KIND, Classifier, WordIds
 from nlpkit.classifier.settings import ClassifierSettings
 from nlpkit.device import seeded
 from nlpkit.errors import NlpkitError
+from nlpkit.nn.optimizers import AdamW
 from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.tagger.batches import LengthBatches
 from nlpkit.training import Trainer, TrainingSettings
@@ -126,9 +127,9 @@ class ClassifierRun:
         if isinstance(self.model, BagModel):
             return [
                 SparseAdagrad(self.model.embedding.parameters(), lr),
-                torch.optim.Adam(self.model.output.parameters(), lr=lr),
+                AdamW(self.model.output.parameters(), lr=lr, weight_decay=0.0),
             ]
-        return [torch.optim.AdamW(self.model.parameters(), lr=lr, weight_decay=0.01, fused=True)]
+        return [AdamW(self.model.parameters(), lr=lr, weight_decay=0.01, fused=True)]
 
     def _loss(self, number: int) -> tuple[torch.Tensor, int]:
         if isinstance(self.model, BagModel):

@@ -7,6 +7,7 @@ for matrices inside a network; embeddings, heads and vectors stay with AdamW.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,13 +17,32 @@ from torch import Tensor, nn
 Pieces = Sequence[tuple[nn.Parameter, int]]  # a matrix, and how many blocks of rows it stacks
 
 
+class Eager(torch.optim.Optimizer):
+    """An optimizer that leaves torch's compiler alone, which takes two seconds to load.
+
+    Torch wraps these methods so that they stay out of compiled code, and loads the compiler to do
+    so. Here models are compiled and optimizers are not, so the methods are taken as they are.
+    """
+
+    add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
+    zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
+    state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
+
+
+class AdamW(Eager, torch.optim.AdamW):
+    """Torch's own."""
+
+    step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
+
+
 def adamw(
     parameters: Iterable[nn.Parameter],
     *,
     lr: float,
     weight_decay: float = 0.01,
     betas: tuple[float, float] = (0.9, 0.99),
-) -> torch.optim.AdamW:
+) -> AdamW:
     """AdamW whose decay spares biases, gains and other vectors.
 
     >>> optimizer = adamw(nn.Linear(2, 3).parameters(), lr=1e-3)
@@ -35,7 +55,7 @@ def adamw(
         {"params": [p for p in trained if p.dim() < 2], "weight_decay": 0.0},
     ]
     groups = [group for group in groups if group["params"]]
-    return torch.optim.AdamW(groups, lr=lr, betas=betas, eps=1e-10, fused=True)
+    return AdamW(groups, lr=lr, betas=betas, eps=1e-10, fused=True)
 
 
 # a x + b x^3 + c x^5 for singular values x, the best for each step (Amsel et al., 2025, "The Polar
@@ -64,7 +84,7 @@ def orthogonalize(matrices: Tensor) -> Tensor:
     return x.mT if tall else x
 
 
-class Muon(torch.optim.Optimizer):
+class Muon(Eager):
     """Nesterov momentum, orthogonalised; matrices of one shape are worked on together.
 
     A fused matrix (q, k and v in one) is given with its number of pieces and taken apart, for the

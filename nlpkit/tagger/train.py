@@ -14,6 +14,7 @@ from nlpkit import modeldir
 from nlpkit.conll import Layout, Sentence
 from nlpkit.device import seeded
 from nlpkit.errors import NlpkitError
+from nlpkit.nn.optimizers import AdamW
 from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.tagger.batches import LengthBatches, TaggedData
 from nlpkit.tagger.features import Lexicon
@@ -133,7 +134,7 @@ class TaggerRun:
         self.trainer = Trainer(
             self.model,
             [
-                torch.optim.AdamW(others, lr=lr, weight_decay=WEIGHT_DECAY, fused=True),
+                AdamW(others, lr=lr, weight_decay=WEIGHT_DECAY, fused=True),
                 SparseAdagrad(tables, lr * TABLE_RATE),
                 *(
                     SparseAdagrad(

@@ -8,7 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
+from nlpkit.classifier import features
 from nlpkit.classifier.data import Example, read_examples
 from nlpkit.classifier.explain import explain
 from nlpkit.classifier.features import BagMaker, Bags, FeatureIndex
@@ -302,3 +305,20 @@ def test_bad_lines_are_named(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "f").write_text(text)
     with pytest.raises(NlpkitError, match=message):
         read_examples(str(tmp_path / "f"))
+
+
+@given(st.lists(st.text(st.sampled_from("aB.'n t-$2é\u00a0\n"), max_size=12), max_size=5))
+def test_texts_have_the_features_of_their_tokens(texts: list[str]) -> None:
+    maker = BagMaker("word", lower=True, ngrams=2)
+    straight = maker.bags(texts)
+    by_tokens = maker.bags_of([maker.tokens(text) for text in texts])
+    assert straight.features.tolist() == by_tokens.features.tolist()
+    assert straight.starts.tolist() == by_tokens.starts.tolist()
+
+
+def test_pieces_that_were_forgotten_are_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    maker = BagMaker("word", lower=True, ngrams=2)
+    texts = ["a good meal.", "no good", "a good meal."]
+    before = maker.bags(texts).features.tolist()
+    monkeypatch.setattr(features, "REMEMBERED", 1)
+    assert maker.bags(texts).features.tolist() == before
