@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -28,6 +29,13 @@ class KeyValueCache:
         """Forget everything, keep the room."""
         self.length = 0
         self.pads = self.last_ids = None
+
+    def keep(self, ids: Tensor) -> None:
+        """Count ids (N,) of the one row whose keys and values are there already."""
+        self.length += len(ids)
+        if self.last_ids is not None:
+            count = self.last_ids.size(1)
+            self.last_ids = torch.cat([self.last_ids, ids[None]], dim=1)[:, -count:]
 
     def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Add the new keys and values of a layer, give all so far."""

@@ -32,6 +32,7 @@ from nlpkit.lm.products import (
 Floats = NDArray[np.float32]
 _FEW_ROWS = 16  # beyond them a product is better left to torch
 _LARGE_HEAD = 1 << 22  # weights of a head from which on a look at 8-bit ones first is quicker
+_LARGE_BLOCKS = 1 << 24  # weights of blocks from which on drafts by 8-bit ones are worth while
 _DEQUANTIZED_ROWS = 4096  # of an 8-bit matrix, turned into float32 at a time
 _ACTIVATIONS = {"relu2": RELU2, "gelu": GELU, "gelu_tanh": GELU_TANH}
 
@@ -71,10 +72,11 @@ class CompiledStep:
 
     If only the ``likeliest`` ids of a cache matter, the others get rough logits: the head of a
     large vocabulary, a third of a small GPT-2, is then read in 8-bit numbers first, and as it is
-    only where that leaves a doubt.
+    only where that leaves a doubt. A large model has a ``draft`` too, itself with 8-bit weights.
     """
 
     most_rows = _FEW_ROWS
+    draft: Weights | None = None
 
     def __init__(self, model: GPT, *, int8: bool) -> None:
         settings = model.settings
@@ -115,21 +117,65 @@ class CompiledStep:
             doubt,
         )
 
+        blocks_size = sum(stack.weight.size for stack in (qkv, output, up, down))
+        if blocks_size >= _LARGE_BLOCKS and not int8:
+            nothing = Stack(*(part[:, :0] for part in screen))
+            self.draft = self.weights._replace(
+                qkv=_in_8_bits(qkv),
+                output=_in_8_bits(output),
+                up=_in_8_bits(up),
+                down=_in_8_bits(down),
+                head=screen if screen.weight.size else _in_8_bits(head),
+                screen=nothing,
+            )
+
     def __call__(self, ids: Tensor, cache: KeyValueCache) -> Tensor:
         """Logits (B, V) after one more id of each row (B,)."""
-        pads = np.zeros(len(ids), np.int64) if cache.pads is None else cache.pads.numpy()
         before = np.zeros((len(ids), 1), np.int64)
         if cache.last_ids is not None:
             before = cache.last_ids.contiguous().numpy()
             cache.last_ids = torch.cat([cache.last_ids[:, 1:], ids[:, None]], dim=1)
+        places = np.full(len(ids), cache.length)
+        return self._run(self.weights, ids, before, np.arange(len(ids)), places, cache)
+
+    def follow(
+        self, ids: Tensor, cache: KeyValueCache, since: int = 0, *, draft: bool = False
+    ) -> Tensor:
+        """Logits (N - since, V) after ids that follow each other in the one row of a cache, (N,).
+
+        Those before ``since`` have been read. The cache holds them all then, but does not count
+        them: ``keep`` does.
+        """
+        weights = self.draft if draft else self.weights
+        assert weights is not None
+        places = np.arange(cache.length + since, cache.length + len(ids))
+        before = np.zeros((len(places), 1), np.int64)
+        if cache.last_ids is not None:
+            joined = torch.cat([cache.last_ids[0], ids])
+            windows = joined.unfold(0, cache.last_ids.size(1), 1)  # those before each id, and after
+            before = windows[since : len(ids)].contiguous().numpy()
+        rows = np.zeros(len(places), np.int64)
+        return self._run(weights, ids[since:], before, rows, places, cache)
+
+    def _run(
+        self,
+        weights: Weights,
+        ids: Tensor,
+        before: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        places: NDArray[np.int64],
+        cache: KeyValueCache,
+    ) -> Tensor:
+        pads = np.zeros(cache.keys.size(1), np.int64) if cache.pads is None else cache.pads.numpy()
         logits = step(
-            self.weights,
+            weights,
             cache.keys.numpy(),
             cache.values.numpy(),
             ids.contiguous().numpy(),
             before,
+            rows,
+            places,
             pads,
-            cache.length,
             self.embedding_norm,
             self.activation,
             cache.likeliest,
@@ -158,6 +204,16 @@ def _screen(head: Tensor) -> tuple[Stack, Floats]:
     doubt = (head - weight * scale[:, None]).norm(dim=1) + inputs * head.norm(dim=1)
     biases = torch.zeros(len(head))
     return Stack(*(_array(part)[None] for part in (weight, scale, biases))), _array(doubt)
+
+
+def _in_8_bits(stack: Stack) -> Stack:
+    """The same matrices with 8-bit weights."""
+    weights = np.empty(stack.weight.shape, np.int8)
+    scales = np.empty(stack.scale.shape, np.float32)
+    for layer, matrix in enumerate(stack.weight):
+        weight, scale = quantize(torch.from_numpy(matrix))
+        weights[layer], scales[layer] = weight.numpy(), scale.numpy()
+    return Stack(weights, scales, stack.bias)
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from nlpkit.errors import NlpkitError
 from nlpkit.lm.base import LanguageModel
+from nlpkit.lm.drafts import Drafts, Keys
 from nlpkit.lm.sampling import SamplingSettings, sample_next
 
 
@@ -62,17 +63,31 @@ def generate(
     idx, pads = pad_left(prompts, device)
     cache, new = model.new_cache(len(prompts)), idx
     cache.likeliest = 0 if every_logit else settings.likeliest
-    for number in range(max_tokens):
+    keys = Keys(generator, len(prompts))
+    drafts = None
+    if allowed is None and len(prompts) == 1 and settings.repetition_penalty == 1:
+        step = getattr(model, "step", None)
+        drafts = Drafts(step, settings, keys) if step and step.draft else None
+    number = 0
+    while number < max_tokens:
         if idx.size(1) > block:
             keep = max(1, block // 2)
             pads = None if pads is None else (pads - (idx.size(1) - keep)).clamp_min(0)
             new = idx = idx[:, -keep:]
             cache.clear()
-        logits, _ = model(new, cache=cache, pads=pads)
-        last = logits[:, -1].float()  # (B, V)
-        if allowed is not None:
-            last = allowed(last, number)
-        drawn = sample_next(last, settings, generator, idx)
-        yield drawn, last
-        new = drawn[:, None]
-        idx = torch.cat([idx, new], dim=1)
+        room = min(max_tokens - number - 1, block - idx.size(1))
+        if drafts is not None and room and cache.length > 0:
+            drawn, last = drafts.advance(idx[0, -1:], cache, room)
+            for place in range(len(drawn)):
+                yield drawn[place : place + 1], last[place : place + 1]
+            drawn = drawn[None]  # (1, n)
+        else:
+            logits, _ = model(new, cache=cache, pads=pads)
+            last = logits[:, -1].float()  # (B, V)
+            if allowed is not None:
+                last = allowed(last, number)
+            drawn = sample_next(last, settings, keys.take(), idx)[:, None]  # (B, 1)
+            yield drawn[:, 0], last
+        number += drawn.size(1)
+        new = drawn[:, -1:]
+        idx = torch.cat([idx, drawn], dim=1)

@@ -5,7 +5,8 @@ take longer than the arithmetic. A token of a large model is a matter of reading
 at the full speed of memory. Both come down to the same loops, written out here: embed, and for each
 layer normalise, multiply, attend, multiply, activate, multiply. The products are in ``products``.
 
-B is the batch, C the width, H heads of size D, T the block size, L layers, V ids.
+B is the batch, C the width, H heads of size D, T the block size, L layers, V ids. N tokens are new:
+one of each row of the batch, or several of one row, each of which sees those before it.
 """
 
 from __future__ import annotations
@@ -45,20 +46,21 @@ def step(
     weights: Any,  # Weights
     keys: Any,  # (L, B, H, T, D)
     values: Any,
-    ids: Any,  # (B,)
-    last_ids: Any,  # (B, P): those before, the newest at the end
+    ids: Any,  # (N,)
+    last_ids: Any,  # (N, P): those before, the newest at the end
+    rows: Any,  # (N,): the row of the cache that each belongs to
+    places: Any,  # (N,): its position there
     pads: Any,  # (B,): positions on the left that are no tokens
-    here: int,  # the new position
     embedding_norm: bool,
     activation: int,
     likeliest: int,
     threads: int,
 ) -> Any:
-    """Logits (B, V) of what follows the new ids; their keys and values go into the cache.
+    """Logits (N, V) of what follows each new id; their keys and values go into the cache.
 
     If ``likeliest`` is not 0, it is enough that those of so many likeliest ids are right.
     """
-    x = _embed(weights, ids, last_ids, pads, here)  # (B, C)
+    x = _embed(weights, ids, last_ids, places - pads[rows])  # (N, C)
     h = np.empty_like(x)
     if embedding_norm:
         _normalize(x, x)
@@ -69,7 +71,7 @@ def step(
         _normalize(x, h)
         _scale(h, weights.norms[2 * layer])
         multiply(weights.qkv, layer, h, qkv, NONE, threads)
-        _attend(weights, layer, qkv, keys[layer], values[layer], pads, here, h, threads)
+        _attend(weights, layer, qkv, keys[layer], values[layer], rows, places, pads, h, threads)
         multiply(weights.output, layer, h, added, NONE, threads)
         x += added
         _normalize(x, h)
@@ -90,15 +92,15 @@ def step(
 
 
 @compiled
-def _embed(weights: Any, ids: Any, last_ids: Any, pads: Any, here: int) -> Any:
+def _embed(weights: Any, ids: Any, last_ids: Any, since: Any) -> Any:
+    """``since`` (N,) is how many tokens the text of each has before it."""
     x = np.empty((len(ids), weights.embedding.shape[1]), np.float32)
-    for b in range(len(ids)):
-        since = here - pads[b]  # tokens of this row before the new one
-        x[b] = weights.embedding[ids[b]]
+    for n in range(len(ids)):
+        x[n] = weights.embedding[ids[n]]
         if len(weights.position):
-            x[b] += weights.position[since]
-        for distance in range(1, min(len(weights.previous), since) + 1):
-            x[b] += weights.previous[distance - 1, last_ids[b, -distance]]
+            x[n] += weights.position[since[n]]
+        for distance in range(1, min(len(weights.previous), since[n]) + 1):
+            x[n] += weights.previous[distance - 1, last_ids[n, -distance]]
     return x
 
 
@@ -132,54 +134,72 @@ def _scale(x: Any, norm: Any) -> None:
 def _attend(
     weights: Any,
     layer: int,
-    qkv: Any,  # (B, 3 C)
+    qkv: Any,  # (N, 3 C)
     keys: Any,  # (B, H, T, D)
     values: Any,
+    rows: Any,
+    places: Any,
     pads: Any,
-    here: int,
-    out: Any,  # (B, C)
+    out: Any,  # (N, C)
     threads: int,
 ) -> None:
-    """What each head of each row finds: softmax(q K^T / sqrt(D)) V."""
+    """What each head of each token finds: softmax(q K^T / sqrt(D)) V."""
     heads, size = keys.shape[1], keys.shape[3]
     vectors = qkv.reshape(len(qkv), 3 * heads, size)
     mixed = out.reshape(len(qkv), heads, size)
-    for b in range(len(qkv)):
+    for n in range(len(qkv)):
+        row, here = rows[n], places[n]
         if len(weights.gains):
-            turned = vectors[b, : 2 * heads]
+            turned = vectors[n, : 2 * heads]
             _normalize(turned, turned)
             turned *= weights.gains[layer]
         if len(weights.turns):
-            _rotate(vectors[b, : 2 * heads], weights.turns[here])
-        keys[b, :, here] = vectors[b, heads : 2 * heads]
-        values[b, :, here] = vectors[b, 2 * heads :]
-    if threads > 1 and 8 * out.size * here >= LARGE:
-        _heads_together(vectors, keys, values, pads, here + 1, mixed, threads)
+            _rotate(vectors[n, : 2 * heads], weights.turns[here])
+        keys[row, :, here] = vectors[n, heads : 2 * heads]
+        values[row, :, here] = vectors[n, 2 * heads :]
+    if threads > 1 and 8 * out.size * places[-1] >= LARGE:
+        _heads_together(vectors, keys, values, rows, places, pads, mixed, threads)
     else:
-        _heads(vectors, keys, values, pads, here + 1, mixed, 0, len(qkv) * heads)
+        _heads(vectors, keys, values, rows, places, pads, mixed, 0, len(qkv) * heads)
 
 
 @numba.njit(parallel=True, fastmath=True, cache=True, nogil=True)
 def _heads_together(
-    vectors: Any, keys: Any, values: Any, pads: Any, end: int, mixed: Any, threads: int
+    vectors: Any,
+    keys: Any,
+    values: Any,
+    rows: Any,
+    places: Any,
+    pads: Any,
+    mixed: Any,
+    threads: int,
 ) -> None:
-    count = len(keys) * keys.shape[1]
+    count = len(vectors) * keys.shape[1]
     for part in numba.prange(threads):
         first, last = part * count // threads, (part + 1) * count // threads
-        _heads(vectors, keys, values, pads, end, mixed, first, last)
+        _heads(vectors, keys, values, rows, places, pads, mixed, first, last)
 
 
 @compiled
 def _heads(
-    vectors: Any, keys: Any, values: Any, pads: Any, end: int, mixed: Any, first: int, last: int
+    vectors: Any,
+    keys: Any,
+    values: Any,
+    rows: Any,
+    places: Any,
+    pads: Any,
+    mixed: Any,
+    first: int,
+    last: int,
 ) -> None:
-    """Heads from ``first`` to ``last``, those of all rows counted on."""
+    """Heads from ``first`` to ``last``, those of all tokens counted on."""
     heads = keys.shape[1]
-    scores = np.empty(end, np.float32)
-    for n in range(first, last):
-        b, h = n // heads, n % heads
-        q, out = vectors[b, h : h + 1], mixed[b, h : h + 1]
-        _mix(q, keys[b, h], values[b, h], pads[b], end, scores, out)
+    scores = np.empty(keys.shape[2], np.float32)
+    for number in range(first, last):
+        n, h = number // heads, number % heads
+        row = rows[n]
+        q, out = vectors[n, h : h + 1], mixed[n, h : h + 1]
+        _mix(q, keys[row, h], values[row, h], pads[row], places[n] + 1, scores, out)
 
 
 @compiled
@@ -210,7 +230,20 @@ def _mix(q: Any, keys: Any, values: Any, first: int, end: int, scores: Any, out:
         total += scores[s]
     share = splat(np.float32(1) / total)
     whole = q.shape[1] - q.shape[1] % LANES
-    for i in range(0, whole, LANES):
+    four = q.shape[1] - q.shape[1] % (4 * LANES)
+    for i in range(0, four, 4 * LANES):  # more of a row at once: memory is read in its order
+        s0, s1, s2, s3 = zeros(), zeros(), zeros(), zeros()
+        for s in range(first, end):
+            weight = splat(scores[s])
+            s0 = multiply_add(load(values, s, i), weight, s0)
+            s1 = multiply_add(load(values, s, i + LANES), weight, s1)
+            s2 = multiply_add(load(values, s, i + 2 * LANES), weight, s2)
+            s3 = multiply_add(load(values, s, i + 3 * LANES), weight, s3)
+        store(out, 0, i, multiply_add(s0, share, zeros()))
+        store(out, 0, i + LANES, multiply_add(s1, share, zeros()))
+        store(out, 0, i + 2 * LANES, multiply_add(s2, share, zeros()))
+        store(out, 0, i + 3 * LANES, multiply_add(s3, share, zeros()))
+    for i in range(four, whole, LANES):
         sums = zeros()
         for s in range(first, end):
             sums = multiply_add(load(values, s, i), splat(scores[s]), sums)

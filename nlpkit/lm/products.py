@@ -28,6 +28,7 @@ from nlpkit.simd import (
 )
 
 NONE, RELU2, GELU, GELU_TANH = range(4)  # what a product does with its result
+AHEAD = 8  # rows: how far in advance memory is asked for
 LARGE = 1 << 18  # weights from which on several threads are quicker than one
 
 compiled = numba.njit(fastmath=True, cache=True, nogil=True)
@@ -153,7 +154,7 @@ def one_input(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
             s6 = multiply_add(load(weight, o6, i), v, s6)
             s7 = multiply_add(load(weight, o7, i), v, s7)
             if far:
-                for ahead in range(8, 16):
+                for ahead in range(AHEAD, AHEAD + 8):
                     prefetch(weight, o + ahead, i)
         store_sums(sums, 0, 0, s0, s1, s2, s3, s4, s5, s6, s7)
         for row in range(o, min(o + 8, end)):
@@ -165,37 +166,44 @@ def one_input(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
 @compiled
 def _many_inputs(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
     """Four rows with four inputs at once: each number that is read is used four times."""
-    last, last_input = end - 1, x.shape[0] - 1
+    size, last, last_input = weight.shape[1], end - 1, len(x) - 1
+    whole = size - size % LANES
+    far = weight.size >= LARGE
+    rounds = (len(x) + 3) // 4
+    sums = np.empty((4, 4), np.float32)
     for o in range(first, end, 4):
         o1, o2, o3 = min(o + 1, last), min(o + 2, last), min(o + 3, last)
-        for b in range(0, x.shape[0], 4):
+        for b in range(0, len(x), 4):
             b1, b2, b3 = min(b + 1, last_input), min(b + 2, last_input), min(b + 3, last_input)
-            s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = np.float32(0)
-            s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = np.float32(0)
-            for i in range(x.shape[1]):
-                w0, w1 = np.float32(weight[o, i]), np.float32(weight[o1, i])
-                w2, w3 = np.float32(weight[o2, i]), np.float32(weight[o3, i])
-                x0, x1, x2, x3 = x[b, i], x[b1, i], x[b2, i], x[b3, i]
-                s00 += w0 * x0
-                s01 += w0 * x1
-                s02 += w0 * x2
-                s03 += w0 * x3
-                s10 += w1 * x0
-                s11 += w1 * x1
-                s12 += w1 * x2
-                s13 += w1 * x3
-                s20 += w2 * x0
-                s21 += w2 * x1
-                s22 += w2 * x2
-                s23 += w2 * x3
-                s30 += w3 * x0
-                s31 += w3 * x1
-                s32 += w3 * x2
-                s33 += w3 * x3
-            out[b, o], out[b, o1], out[b, o2], out[b, o3] = s00, s10, s20, s30
-            out[b1, o], out[b1, o1], out[b1, o2], out[b1, o3] = s01, s11, s21, s31
-            out[b2, o], out[b2, o1], out[b2, o2], out[b2, o3] = s02, s12, s22, s32
-            out[b3, o], out[b3, o1], out[b3, o2], out[b3, o3] = s03, s13, s23, s33
+            # every round asks for its share of the four rows to come: memory is never idle
+            ask, stop = o + AHEAD + b // rounds, o + AHEAD + (b + 4) // rounds if far else 0
+            s00, s01, s02, s03 = zeros(), zeros(), zeros(), zeros()
+            s10, s11, s12, s13 = zeros(), zeros(), zeros(), zeros()
+            s20, s21, s22, s23 = zeros(), zeros(), zeros(), zeros()
+            s30, s31, s32, s33 = zeros(), zeros(), zeros(), zeros()
+            for i in range(0, whole, LANES):
+                x0, x1, x2, x3 = load(x, b, i), load(x, b1, i), load(x, b2, i), load(x, b3, i)
+                w = load(weight, o, i)
+                s00, s01 = multiply_add(w, x0, s00), multiply_add(w, x1, s01)
+                s02, s03 = multiply_add(w, x2, s02), multiply_add(w, x3, s03)
+                w = load(weight, o1, i)
+                s10, s11 = multiply_add(w, x0, s10), multiply_add(w, x1, s11)
+                s12, s13 = multiply_add(w, x2, s12), multiply_add(w, x3, s13)
+                w = load(weight, o2, i)
+                s20, s21 = multiply_add(w, x0, s20), multiply_add(w, x1, s21)
+                s22, s23 = multiply_add(w, x2, s22), multiply_add(w, x3, s23)
+                w = load(weight, o3, i)
+                s30, s31 = multiply_add(w, x0, s30), multiply_add(w, x1, s31)
+                s32, s33 = multiply_add(w, x2, s32), multiply_add(w, x3, s33)
+                for row in range(ask, stop):
+                    prefetch(weight, row, i)
+            store_sums(sums, 0, 0, s00, s01, s02, s03, s10, s11, s12, s13)
+            store_sums(sums, 2, 0, s20, s21, s22, s23, s30, s31, s32, s33)
+            for row in range(o, min(o + 4, end)):
+                for n in range(b, min(b + 4, len(x))):
+                    out[n, row] = sums[row - o, n - b]
+                    for i in range(whole, size):
+                        out[n, row] += weight[row, i] * x[n, i]
 
 
 @numba.njit(parallel=True, fastmath=True, cache=True, nogil=True)

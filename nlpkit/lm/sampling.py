@@ -53,16 +53,21 @@ class SamplingSettings:
             )
 
 
+def draw_keys(generator: torch.Generator, rows: int) -> Tensor:
+    """A random number for each row (B, 1), from which the chances of all its ids follow."""
+    return torch.randint(1 << 32, (rows, 1), generator=generator, device=generator.device)
+
+
 def sample_next(
     logits: Tensor,  # (B, V)
     settings: SamplingSettings,
-    generator: torch.Generator,
+    keys: Tensor,  # (B, 1)
     seen: Tensor | None = None,  # (B, T): ids so far, for the repetition penalty
 ) -> Tensor:
     """Draw one id for each row (B,).
 
     >>> logits = torch.tensor([[0.0, 5.0, 1.0]])
-    >>> sample_next(logits, SamplingSettings(temperature=0), torch.Generator())
+    >>> sample_next(logits, SamplingSettings(temperature=0), draw_keys(torch.Generator(), 1))
     tensor([1])
     """
     if settings.repetition_penalty != 1 and seen is not None:
@@ -77,9 +82,24 @@ def sample_next(
             logits, ids = logits.sort(descending=True)
         logits = _cut_tail(logits, settings)
     # the largest of logits / temperature plus Gumbel noise is a draw from their softmax
-    noise = torch.empty_like(logits, dtype=torch.float32).exponential_(generator=generator)
-    drawn = torch.sub(logits, noise.log_(), alpha=settings.temperature).argmax(dim=-1)  # (B,)
+    every = torch.arange(logits.size(-1), device=logits.device) if ids is None else ids
+    noise = _chances(keys, every).log_().neg_().log_()
+    drawn = torch.sub(logits, noise, alpha=settings.temperature).argmax(dim=-1)  # (B,)
     return drawn if ids is None else ids.gather(1, drawn[:, None])[:, 0]
+
+
+def _chances(keys: Tensor, ids: Tensor) -> Tensor:
+    """A number between 0 and 1 for each id (B, k), the same for the same key and id.
+
+    So that logits which are a little off, or in another order, nearly always give the same draw.
+    The numbers are hashes of 32 bits, with constants that the hash-prospector project found.
+    """
+    mask = (1 << 32) - 1
+    mixed = (ids * 0x9E3779B1 + keys) & mask
+    for shift, factor in ((16, 0x21F0AAAD), (15, 0x735A2D97)):
+        mixed = ((mixed ^ (mixed >> shift)) * factor) & mask
+    mixed = (mixed ^ (mixed >> 15)) >> 8  # 24 bits, all that a float32 holds
+    return (mixed.float() + 0.5) / (1 << 24)
 
 
 def _penalize(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:

@@ -222,9 +222,10 @@ def test_impossible_constraints_are_one_line(
 
 def test_labels_condition_the_names() -> None:
     named, _ = prepare_training(LABELLED, LABELLED, NamesSettings(model="ngram"), CPU)
-    for label, end in (("m", "o"), ("f", "a")):
-        drawn = sample(named, 20, label=label)
-        assert sum(text.endswith(end) for text in drawn) > 10
+    drawn = {label: sample(named, 200, label=label) for label in "mf"}
+    for end, label, other in (("o", "m", "f"), ("a", "f", "m")):
+        right, wrong = (sum(n.endswith(end) for n in drawn[one]) for one in (label, other))
+        assert right > wrong + 40
     mixed = list(sample_names(named, 40, Constraints(), seed=1))
     assert {name.label for name in mixed} == {"m", "f"}
 
