@@ -80,7 +80,9 @@ def train(
     ] = False,
     crf: Annotated[
         Switch,
-        typer.Option("--crf", help="Score whole tag sequences; auto is yes for entities."),
+        typer.Option(
+            "--crf", help="Score whole tag sequences; auto is yes for words with up to 64 tags."
+        ),
     ] = DEFAULTS.crf,
     chars: Annotated[
         Literal["cnn", "lstm", "none"],

@@ -21,21 +21,21 @@ def best_paths(emissions: Floats, pairs: Floats, lengths: NDArray[np.int64]) -> 
     """
     n_rows, n_steps, _ = emissions.shape
     inner = pairs[:-1, :-1]
-    scores = emissions[:, 0] + pairs[-1, :-1]  # (B, K)
-    came_from = np.zeros(emissions.shape, np.int64)
-    final = np.where((lengths == 1)[:, None], scores, 0)
+    # sequences side by side, (T, K, B): what numpy then does in its inner loops is long
+    best = np.ascontiguousarray(emissions.transpose(1, 2, 0))
+    best[0] += pairs[-1, :-1, None]
+    into = inner.T[:, :, None]  # (K, K before, 1)
     for step in range(1, n_steps):
-        candidates = scores[:, :, None] + inner  # (B, K before, K)
-        came_from[:, step] = candidates.argmax(axis=1)
-        scores = candidates.max(axis=1) + emissions[:, step]
-        final[lengths == step + 1] = scores[lengths == step + 1]
-    paths = np.zeros((n_rows, n_steps), np.int64)
-    tags = (final + pairs[:-1, -1]).argmax(axis=1)  # (B,)
+        best[step] += (best[step - 1] + into).max(axis=1)
     rows = np.arange(n_rows)
+    paths = np.zeros((n_rows, n_steps), np.int64)
+    tags = (best[lengths - 1, :, rows] + pairs[:-1, -1]).argmax(axis=1)  # (B,)
     for step in range(n_steps - 1, -1, -1):
         inside = step < lengths
         paths[inside, step] = tags[inside]
-        tags = np.where(inside & (step > 0), came_from[rows, step, tags], tags)
+        if step:
+            before = (best[step - 1] + inner[:, tags]).argmax(axis=0)
+            tags = np.where(inside, before, tags)
     return paths
 
 

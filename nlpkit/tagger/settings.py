@@ -9,6 +9,7 @@ from nlpkit.errors import NlpkitError
 
 Switch = Literal["auto", "yes", "no"]
 FEW_TOKENS = 100_000
+FEW_TAGS = 64  # a CRF looks at all pairs of them
 EPOCH_TOKENS = 600_000  # to see in all, if 12 to 30 times the data is that much
 
 
@@ -16,7 +17,7 @@ EPOCH_TOKENS = 600_000  # to see in all, if 12 to 30 times the data is that much
 class TaggerSettings:
     """What a tagger is and how it is trained; ``auto`` and None are decided by the tags.
 
-    >>> TaggerSettings().resolved(entities=True, tokens=1000).crf
+    >>> TaggerSettings().resolved(entities=True, tokens=1000, tags=9).crf
     'yes'
     """
 
@@ -38,11 +39,11 @@ class TaggerSettings:
     batch_tokens: int | None = None
     lr: float | None = None
 
-    def resolved(self, *, entities: bool, tokens: int) -> TaggerSettings:
-        """With everything decided by the kind of tags and the number of tokens to learn from.
+    def resolved(self, *, entities: bool, tokens: int, tags: int) -> TaggerSettings:
+        """With everything decided by the kind and number of tags and of tokens to learn from.
 
-        Entities want a CRF, stronger dropout and no affixes; little data wants small batches and
-        to be gone over more often.
+        Entities want stronger dropout and no affixes; little data wants small batches and to be
+        gone over more often. A CRF helps all tags of words, as long as there are few of them.
         """
         if self.one_way and self.crf == "yes":
             raise NlpkitError(
@@ -52,13 +53,12 @@ class TaggerSettings:
         by_word = self.unit == "word"
         affixes: Switch = "yes" if by_word and not entities else "no"
         few = tokens < FEW_TOKENS
+        chain = entities or (by_word and tags <= FEW_TAGS)
         batch = min(256, max(128, tokens // 400))
         epochs = min(30, max(12, EPOCH_TOKENS // max(1, tokens)))
         return replace(
             self,
-            crf=("yes" if entities and not self.one_way else "no")
-            if self.crf == "auto"
-            else self.crf,
+            crf=("yes" if chain and not self.one_way else "no") if self.crf == "auto" else self.crf,
             affixes=affixes if self.affixes == "auto" else self.affixes,
             chars=self.chars if by_word else "none",
             dropout=(0.5 if entities else 0.33) if self.dropout is None else self.dropout,

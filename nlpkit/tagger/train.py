@@ -90,6 +90,7 @@ class TaggerRun:
         self.settings = settings.resolved(
             entities=data.scheme is not None,
             tokens=sum(len(sentence.tokens) for sentence in data.sentences),
+            tags=len({tag for sentence in data.sentences for tag in sentence.tags}),
         )
         batch_tokens, epochs, lr = (
             self.settings.batch_tokens,

@@ -76,9 +76,9 @@ def test_right_context_tells_the_two_teddies_apart() -> None:
 
 
 def test_a_crf_is_not_one_way() -> None:
-    assert TaggerSettings(one_way=True).resolved(entities=True, tokens=10).crf == "no"
+    assert TaggerSettings(one_way=True).resolved(entities=True, tokens=10, tags=3).crf == "no"
     with pytest.raises(NlpkitError, match="not one-way"):
-        TaggerSettings(one_way=True, crf="yes").resolved(entities=True, tokens=10)
+        TaggerSettings(one_way=True, crf="yes").resolved(entities=True, tokens=10, tags=3)
 
 
 @pytest.mark.parametrize("fine_tune", [False, True])
