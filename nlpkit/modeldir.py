@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -116,7 +118,7 @@ def create(
         for file in temporary.iterdir():
             with open(file, "rb") as handle:
                 os.fsync(handle.fileno())
-        temporary.chmod(0o755)
+        temporary.chmod(0o777 & ~textio.umask())
         if target.exists():
             replaced = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.old"))
             os.replace(target, replaced)
@@ -181,9 +183,23 @@ def read_metrics(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 def write_weights(folder: Path, tensors: Mapping[str, Any]) -> None:
     """Write named torch tensors as ``weights.safetensors``."""
+    save_tensors(tensors, folder / WEIGHTS)
+
+
+def save_tensors(
+    tensors: Mapping[str, Any], file: Path, metadata: dict[str, str] | None = None
+) -> None:
+    """Write named torch tensors; a full disk is an ``OSError``, as with any other file."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / WEIGHTS)
+    try:
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, file, metadata)
+    except SafetensorError as error:
+        found = re.search(r"os error (\d+)", str(error))
+        number = int(found[1]) if found else errno.EIO
+        raise OSError(number, os.strerror(number), str(file)) from None
+    file.chmod(0o666 & ~textio.umask())  # the library writes for the owner's eyes only
 
 
 def read_weights(path: str | os.PathLike[str], device: str = "cpu") -> dict[str, Any]:

@@ -263,7 +263,7 @@ def atomic_writer(path: str) -> Iterator[IO[bytes]]:
         with _naming(path), open(path, "wb") as device:
             yield device
         return
-    mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o666 & ~_umask()
+    mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o666 & ~umask()
     with _naming(path):
         handle, temporary = tempfile.mkstemp(
             dir=os.path.dirname(path), prefix=f".{os.path.basename(path)[:100]}.", suffix=".tmp"
@@ -292,7 +292,8 @@ def _naming(path: str) -> Iterator[None]:
         raise NlpkitError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _umask() -> int:
+def umask() -> int:
+    """What new files do not allow."""
     current = os.umask(0)
     os.umask(current)
     return current

@@ -51,13 +51,23 @@ def _drop_stdout() -> None:
         os.close(nowhere)
 
 
+_CANNOT_WRITE = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EIO,
+    errno.EROFS,
+    errno.EBADF,
+)
+
+
 @contextlib.contextmanager
 def full_disk_is_one_line() -> Iterator[None]:
     """For all that is written to stdout, help pages too."""
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EBADF):
+        if error.errno in _CANNOT_WRITE:
             where = error.filename or "standard output"
             _drop_stdout()
             fail(f"cannot write {where}: {error.strerror}")

@@ -161,8 +161,6 @@ def _norm_names(settings: ModelSettings) -> list[tuple[str, str]]:
 
 def export_gpt2(gpt: GptModel, folder: str | os.PathLike[str]) -> None:
     """Write a folder that ``transformers`` loads as GPT-2."""
-    from safetensors.torch import save_file
-
     settings = gpt.model.settings
     reference = ModelSettings.gpt2()
     for name in ("positions", "norm_gains", "bias", "qk_norm", "embedding_norm", "previous"):
@@ -200,7 +198,7 @@ def export_gpt2(gpt: GptModel, folder: str | os.PathLike[str]) -> None:
     save_codec(gpt.codec, path)
     names_file = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": END_OF_TEXT}
     (path / "tokenizer_config.json").write_text(json.dumps(names_file) + "\n", encoding="utf-8")
-    save_file(_to_theirs(gpt), path / "model.safetensors", metadata={"format": "pt"})
+    modeldir.save_tensors(_to_theirs(gpt), path / "model.safetensors", {"format": "pt"})
 
 
 def _to_theirs(gpt: GptModel) -> dict[str, Tensor]:

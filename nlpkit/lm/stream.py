@@ -89,6 +89,10 @@ def _write(arrays: Iterable[np.ndarray], dtype: np.dtype, folder: str) -> np.nda
         if os.path.getsize(path) == 0:
             raise NlpkitError("no text to train on", hint="a file that is not empty")
         return np.memmap(path, dtype=dtype, mode="r+")
+    except OSError as error:
+        raise NlpkitError(
+            f"cannot write the ids of the text in {os.path.abspath(folder)}: {error.strerror}"
+        ) from None
     finally:
         os.unlink(path)
 

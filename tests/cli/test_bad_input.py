@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from command_runner import TEXT, Runner
 
+from nlpkit.samples import sample_folder
+
 # every command that reads text or ids, with what it needs besides
 READERS = {
     "tokenize": ["tokenize"],
@@ -312,3 +314,29 @@ def test_wrong_usage_exits_with_2_and_says_what_is_right(
     assert result.code == 2
     assert says in result.err
     assert result.out == ""
+
+
+TRAINERS = {
+    "word2vec": "word2vec train SAMPLES/world.txt --epochs 1",
+    "names": "names train SAMPLES/names-en.txt --epochs 1",
+    "gpt": "gpt train SAMPLES/tales.txt --max-iters 1",
+    "tag": "tag train SAMPLES/tagged-test.conllu --epochs 1",
+    "classify": "classify train SAMPLES/reviews.tsv --epochs 1",
+}
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_a_model_that_does_not_fit_on_the_disk_leaves_nothing_behind(
+    run: Runner, name: str
+) -> None:
+    command = TRAINERS[name].replace("SAMPLES", str(sample_folder()))
+    line = run.shell_fails(f"ulimit -f 60; nlpkit {command} -q -o big.model")
+    assert "File too large" in line
+
+
+def test_others_may_read_a_model_as_the_umask_says(run: Runner) -> None:
+    command = TRAINERS["names"].replace("SAMPLES", str(sample_folder()))
+    assert run.shell(f"umask 027; nlpkit {command} -q -o n.model").code == 0
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (run.folder / "n.model").iterdir()}
+    assert set(modes.values()) == {0o640}, modes
+    assert (run.folder / "n.model").stat().st_mode & 0o777 == 0o750
