@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,12 +28,25 @@ BLOCK = 32
 # and costs some variety, and this many give it back. CBOW, which takes one step for a window where
 # skip-gram takes one for each word of it, needs more. Rounded up to whole tiles.
 SHARED_NOISE = {Arch.SKIPGRAM: 3, Arch.CBOW: 6}
+# Most frequent words whose rows every thread has copies of while it trains a piece: where several
+# write to the same rows all the time, the processor spends its time on carrying them to and fro.
+HOT_WORDS = 256
+
+
+@dataclass(frozen=True)
+class Worker:
+    """What belongs to one thread."""
+
+    space: Workspace
+    own: int  # where its copies of the hot rows begin, in both matrices
+    before: Floats  # (2, hot, width) inputs and outputs as they were copied
 
 
 class CpuEngine:
     """Both matrices in memory, and a function that trains on one piece. Threads may call it at
-    once, each with a workspace of its own: they write to the same rows without locks (Hogwild),
-    and lose an update now and then, which does no harm."""
+    once, each as a worker of its own: they write to the same rows without locks (Hogwild), and
+    lose an update now and then, which does no harm. Of hot rows they change copies, and what has
+    changed is added to the rows when a piece is done."""
 
     def __init__(self, store: IdStore, config: Word2VecConfig, words_per_piece: int) -> None:
         self.config = config
@@ -39,8 +54,13 @@ class CpuEngine:
         self.ids.flags.writeable = False  # one type, and one compiled kernel, for all stores
         self.longest_piece = words_per_piece + LONGEST_SENTENCE
         self.width = padded(config.dim)
-        self.input = aligned_zeros(len(store.words), self.width)
-        self.output = aligned_zeros(len(store.words), self.width)
+        self.vocabulary = len(store.words)
+        several = config.workers > 1 and config.loss is Loss.NS
+        self.hot = min(HOT_WORDS, self.vocabulary // 100) if several else 0
+        self.input = aligned_zeros(self.vocabulary + config.workers * self.hot, self.width)
+        self.output = aligned_zeros(self.vocabulary + config.workers * self.hot, self.width)
+        self._workers = 0
+        self._lock = threading.Lock()
         self.keep = keep_limits(store.counts, config.sample)
         self.noise = make_noise(store.counts, config.ns_exponent)
         self.tree = _NO_TREE
@@ -55,7 +75,8 @@ class CpuEngine:
 
     def matrices(self) -> tuple[Floats, Floats]:
         """The vectors of the words, and those of what is predicted: (vocabulary, dim) each."""
-        return self.input[:, : self.config.dim], self.output[:, : self.config.dim]
+        rows, columns = slice(self.vocabulary), slice(self.config.dim)
+        return self.input[rows, columns], self.output[rows, columns]
 
     def set_rows(self, rows: slice, inputs: Floats, outputs: Floats | None = None) -> None:
         """Start from these vectors; outputs that are not given are zeros."""
@@ -63,21 +84,23 @@ class CpuEngine:
         if outputs is not None:
             self.output[rows, : self.config.dim] = outputs
 
-    def make_workspace(self) -> Workspace:
-        """Memory for one thread."""
+    def make_worker(self) -> Worker:
+        """What one thread needs."""
         centres = BLOCK if self.config.loss is Loss.NS else 1
         space = make_workspace(
             centres, self.outputs_per_block, self.config.window, self.width, self.longest_piece
         )
         if self.config.loss is Loss.SOFTMAX:
             space.noise[:] = np.arange(len(space.noise), dtype=np.int32)
-        return space
+        own = self.vocabulary + self._workers % self.config.workers * self.hot
+        self._workers += 1
+        return Worker(space, own, np.empty((2, self.hot, self.width), np.float32))
 
     def train_piece(
-        self, number: int, start: int, stop: int, lr: float, space: Workspace
+        self, number: int, start: int, stop: int, lr: float, worker: Worker
     ) -> tuple[float, int]:
         """Train on ``ids[start:stop]``; returns the sum of measured losses and their number."""
-        config = self.config
+        config, space = self.config, worker.space
         cbow = config.arch is Arch.CBOW
         rate, window, shrink = np.float32(lr), config.window, config.shrink_windows
         where = (self.ids, start, stop, config.seed, number, self.input, self.output, self.keep)
@@ -85,16 +108,33 @@ class CpuEngine:
             full = config.loss is Loss.SOFTMAX
             mean = config.cbow_mean
             return exact_piece(*where, self.tree, full, cbow, mean, window, shrink, rate, space)
+        self._copy_hot(worker)
         share = np.float32(config.negative / self.outputs_per_block)
+        rest = (BLOCK, rate, share, space, self.hot, worker.own)
         if cbow:
-            return cbow_piece(
-                *where, self.noise, window, shrink, config.cbow_mean, BLOCK, rate, share, space
-            )
-        return skipgram_piece(*where, self.noise, window, shrink, BLOCK, rate, share, space)
+            found = cbow_piece(*where, self.noise, window, shrink, config.cbow_mean, *rest)
+        else:
+            found = skipgram_piece(*where, self.noise, window, shrink, *rest)
+        self._merge_hot(worker)
+        return found
+
+    def _copy_hot(self, worker: Worker) -> None:
+        own = slice(worker.own, worker.own + self.hot)
+        for matrix, before in zip((self.input, self.output), worker.before, strict=True):
+            before[:] = matrix[: self.hot]
+            matrix[own] = before
+
+    def _merge_hot(self, worker: Worker) -> None:
+        own = slice(worker.own, worker.own + self.hot)
+        # two threads go in the same direction twice as far; many at once would go too far
+        share = np.float32(min(1, 2 / self.config.workers))
+        with self._lock:
+            for matrix, before in zip((self.input, self.output), worker.before, strict=True):
+                matrix[: self.hot] += share * (matrix[own] - before)
 
     def compile(self) -> None:
         """Compile or load the kernel, by training on nothing."""
-        self.train_piece(0, 0, 0, 0.0, self.make_workspace())
+        self.train_piece(0, 0, 0, 0.0, self.make_worker())
 
 
 _NO_TREE = HuffmanTree(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))

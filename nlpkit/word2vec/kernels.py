@@ -3,6 +3,9 @@
 A piece is read from the ids, thinned out and cut into windows; then it is trained block by block.
 All chance in a piece comes from the seed and the piece's number, so that a run can stop between
 two pieces and go on later as if it had not.
+
+Of the rows of the ``hot`` most frequent words a thread may have copies, which begin ``own`` rows
+further on.
 """
 
 from __future__ import annotations
@@ -25,6 +28,14 @@ MEASURE_EVERY = 16
 
 
 @njit(nogil=True, cache=True)
+def _to_copies(rows: NDArray[np.int32], hot: int, own: int) -> None:
+    if hot:
+        for i in range(len(rows)):
+            if rows[i] < hot:
+                rows[i] += own
+
+
+@njit(nogil=True, cache=True)
 def skipgram_piece(
     ids: NDArray[np.int32],
     start: int,
@@ -41,6 +52,8 @@ def skipgram_piece(
     lr: np.float32,
     share: np.float32,
     space: Workspace,
+    hot: int,
+    own: int,
 ) -> tuple[float, int]:
     """Train on ``ids[start:stop]``; returns the sum of the measured losses and their number."""
     state, n = read_windows(
@@ -55,10 +68,12 @@ def skipgram_piece(
         space.low,
         space.high,
     )
+    _to_copies(space.word[:n], hot, own)
     loss = 0.0
     measured = 0
     for first in range(0, n, block):
         state = draw_noise(state, noise.limits, noise.guide, space.noise)
+        _to_copies(space.noise, hot, own)
         measure = (first // block) % MEASURE_EVERY == 0
         block_loss, pairs = skipgram_block(
             input_rows, output_rows, first, min(first + block, n), window, lr, share, measure, space
@@ -87,6 +102,8 @@ def cbow_piece(
     lr: np.float32,
     share: np.float32,
     space: Workspace,
+    hot: int,
+    own: int,
 ) -> tuple[float, int]:
     """The same for CBOW."""
     state, n = read_windows(
@@ -101,10 +118,12 @@ def cbow_piece(
         space.low,
         space.high,
     )
+    _to_copies(space.word[:n], hot, own)
     loss = 0.0
     measured = 0
     for first in range(0, n, block):
         state = draw_noise(state, noise.limits, noise.guide, space.noise)
+        _to_copies(space.noise, hot, own)
         measure = (first // block) % MEASURE_EVERY == 0
         last = min(first + block, n)
         block_loss, centres = cbow_block(

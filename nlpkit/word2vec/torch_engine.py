@@ -68,7 +68,7 @@ class TorchEngine:
         if outputs is not None:
             self.output[rows] = torch.from_numpy(np.array(outputs)).to(self.device)
 
-    def make_workspace(self) -> list[np.ndarray]:
+    def make_worker(self) -> list[np.ndarray]:
         """Memory for the words of a piece and their windows."""
         return [np.zeros(self.longest_piece, dtype=np.int32) for _ in range(3)]
 

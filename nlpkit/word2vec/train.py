@@ -155,7 +155,7 @@ class Trainer:
         """Train to the end of the last epoch. An interrupt leaves a state that can be resumed."""
         self.compile()
         per_epoch = len(self._cuts) - 1
-        workspaces = [self._engine.make_workspace() for _ in range(self._workers)]
+        workers = [self._engine.make_worker() for _ in range(self._workers)]
         words_total = self.config.epochs * int(self._cuts[-1])
         fraction_before = self._fraction(self._pieces_done)
         seconds = 0.0  # of training: what is done with a record takes its own time
@@ -168,7 +168,7 @@ class Trainer:
                 self._order = _shuffled(per_epoch, self.config.seed, epoch)
                 until = min(self._pieces_done + round_size, epoch * per_epoch)
                 begun, round_size = time.perf_counter(), until - self._pieces_done
-                self._run_round(pool, until, workspaces)
+                self._run_round(pool, until, workers)
                 taken = time.perf_counter() - begun
                 seconds += taken
                 round_size = max(self._workers, int(round_size * SECONDS_PER_ROUND / taken))
@@ -184,10 +184,10 @@ class Trainer:
                     epoch_ended=until == epoch * per_epoch,
                 )
 
-    def _run_round(self, pool: ThreadPoolExecutor, until: int, workspaces: list[Any]) -> None:
+    def _run_round(self, pool: ThreadPoolExecutor, until: int, workers: list[Any]) -> None:
         """Train pieces up to a number; whatever happens, each piece begun is finished."""
         self._stopping = False
-        futures = [pool.submit(self._work, until, space) for space in workspaces]
+        futures = [pool.submit(self._work, until, worker) for worker in workers]
         try:
             for future in futures:
                 future.result()
@@ -195,7 +195,7 @@ class Trainer:
             self._stopping = True
             wait(futures)
 
-    def _work(self, until: int, space: Any) -> None:
+    def _work(self, until: int, worker: Any) -> None:
         while True:
             with self._lock:
                 number = self._pieces_done
@@ -204,7 +204,7 @@ class Trainer:
                 self._pieces_done += 1
             piece = self._order[number % len(self._order)]
             start, stop = int(self._cuts[piece]), int(self._cuts[piece + 1])
-            loss, count = self._engine.train_piece(number, start, stop, self._lr(number), space)
+            loss, count = self._engine.train_piece(number, start, stop, self._lr(number), worker)
             with self._lock:
                 self._loss_sum += loss
                 self._loss_count += count
