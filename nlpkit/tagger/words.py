@@ -18,6 +18,7 @@ from nlpkit.vocab import UNK
 
 WORDS_AT_ONCE = 128
 REACHES = ("near", "far")  # tables of clues
+ROOM = 8192  # rows to begin with; what is not used costs nothing
 REMEMBERED = 20_000  # distinct words before the tables are emptied: memory stays bounded
 
 
@@ -51,8 +52,8 @@ class NumpyWords:
         self._enter = enter
         self._rows: dict[str, int] = {}
         mixed = np.zeros((1, len(weights["mix.bias"])), np.float32)
-        self.first = np.zeros_like(enter(mixed))
-        self.said: Floats = np.zeros((1, self.clue_width), np.float32)
+        self.first = _longer(np.zeros_like(enter(mixed)), ROOM)
+        self.said = _longer(np.zeros((1, self.clue_width), np.float32), ROOM)
         if settings.chars == "cnn":
             kernel = weights["chars.convolution.weight"]  # (F, D, 3)
             # a character's share in the response of each filter at each of the three taps, so that
