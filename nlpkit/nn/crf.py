@@ -33,15 +33,19 @@ class _LogPartition(torch.autograd.Function):
         tops = emissions.amax(dim=2, keepdim=True)  # (B, T, 1)
         emitted = (emissions - tops).to(wide).exp().transpose(0, 1)  # (T, B, K)
         inside = torch.arange(n_steps, device=lengths.device)[:, None] < lengths  # (T, B)
+        full = ctx.full = bool(inside.all())  # no padding, no need to look out for it
         forward = torch.empty_like(emitted)
         sums = torch.ones_like(emitted[:, :, :1])
         state = start.expand(n_rows, -1)
         for step in range(n_steps):
             longer = (state @ pairs if step else state) * emitted[step]
             total = longer.sum(dim=1, keepdim=True)
-            here = inside[step, :, None]
-            state = torch.where(here, longer / total, state)
-            sums[step] = torch.where(here, total, sums[step])
+            if full:
+                state, sums[step] = longer / total, total
+            else:
+                here = inside[step, :, None]
+                state = torch.where(here, longer / total, state)
+                sums[step] = torch.where(here, total, sums[step])
             forward[step] = state
         ends = state @ end  # (B,)
         ctx.save_for_backward(weights, emitted, inside, forward, sums, ends)
@@ -59,9 +63,11 @@ class _LogPartition(torch.autograd.Function):
         onward = torch.zeros_like(forward)  # the same before the tag of the step is left
         state = backward[-1] = share * end
         for step in range(n_steps - 1, 0, -1):
-            onward[step] = emitted[step] * state / sums[step] * inside[step, :, None]
-            state = torch.where(inside[step, :, None], onward[step] @ pairs.T, state)
-            backward[step - 1] = state
+            here = inside[step, :, None]
+            weighed = emitted[step] * state / sums[step]
+            onward[step] = weighed if ctx.full else weighed * here
+            before = onward[step] @ pairs.T
+            state = backward[step - 1] = before if ctx.full else torch.where(here, before, state)
         tags = forward * backward * inside[:, :, None]  # (T, B, K)
         changed = torch.zeros_like(weights)
         changed[:-1, :-1] = pairs * torch.einsum("tbi,tbj->ij", forward[:-1], onward[1:])
