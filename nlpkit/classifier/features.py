@@ -64,7 +64,7 @@ class Pieces(dict[str, int]):
         """The hashes of all words of rows of pieces, and how many words each row has.
 
         >>> numbers, lengths = Pieces(str.split).hashes([["a b", "c"], [], ["c"]])
-        >>> lengths.tolist(), numbers[2] == numbers[3]
+        >>> lengths.tolist(), bool(numbers[2] == numbers[3])
         ([3, 0, 1], True)
         """
         if len(self) >= REMEMBERED:
