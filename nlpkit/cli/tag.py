@@ -81,7 +81,9 @@ def train(
     crf: Annotated[
         Switch,
         typer.Option(
-            "--crf", help="Score whole tag sequences; auto is yes for words with up to 64 tags."
+            "--crf",
+            help="Score whole tag sequences; auto is yes for entities, and for words with up to "
+            "64 tags.",
         ),
     ] = DEFAULTS.crf,
     chars: Annotated[

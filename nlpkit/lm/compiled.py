@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from nlpkit.lm.cache import KeyValueCache
 from nlpkit.lm.gpt import GPT
-from nlpkit.lm.kernels import Weights, step
+from nlpkit.lm.kernels import Weights, Where, step
 from nlpkit.lm.products import (
     GELU,
     GELU_TANH,
@@ -173,9 +173,7 @@ class CompiledStep:
             cache.values.numpy(),
             ids.contiguous().numpy(),
             before,
-            rows,
-            places,
-            pads,
+            Where(rows, places, pads),
             self.embedding_norm,
             self.activation,
             cache.likeliest,

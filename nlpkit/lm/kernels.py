@@ -41,6 +41,14 @@ class Weights(NamedTuple):
     doubt: Any  # (V,): by how much the screen can be wrong, for an input of length 1
 
 
+class Where(NamedTuple):
+    """Where new tokens stand in the cache."""
+
+    rows: Any  # (N,): the row that each belongs to
+    places: Any  # (N,): its position there
+    pads: Any  # (B,): positions on the left of a row that are no tokens
+
+
 @compiled
 def step(
     weights: Any,  # Weights
@@ -48,9 +56,7 @@ def step(
     values: Any,
     ids: Any,  # (N,)
     last_ids: Any,  # (N, P): those before, the newest at the end
-    rows: Any,  # (N,): the row of the cache that each belongs to
-    places: Any,  # (N,): its position there
-    pads: Any,  # (B,): positions on the left that are no tokens
+    where: Any,  # Where
     embedding_norm: bool,
     activation: int,
     likeliest: int,
@@ -60,7 +66,7 @@ def step(
 
     If ``likeliest`` is not 0, it is enough that those of so many likeliest ids are right.
     """
-    x = _embed(weights, ids, last_ids, places - pads[rows])  # (N, C)
+    x = _embed(weights, ids, last_ids, where.places - where.pads[where.rows])  # (N, C)
     h = np.empty_like(x)
     if embedding_norm:
         _normalize(x, x)
@@ -71,7 +77,7 @@ def step(
         _normalize(x, h)
         _scale(h, weights.norms[2 * layer])
         multiply(weights.qkv, layer, h, qkv, NONE, threads)
-        _attend(weights, layer, qkv, keys[layer], values[layer], rows, places, pads, h, threads)
+        _attend(weights, layer, qkv, keys[layer], values[layer], where, h, threads)
         multiply(weights.output, layer, h, added, NONE, threads)
         x += added
         _normalize(x, h)
@@ -137,9 +143,7 @@ def _attend(
     qkv: Any,  # (N, 3 C)
     keys: Any,  # (B, H, T, D)
     values: Any,
-    rows: Any,
-    places: Any,
-    pads: Any,
+    where: Any,
     out: Any,  # (N, C)
     threads: int,
 ) -> None:
@@ -148,7 +152,7 @@ def _attend(
     vectors = qkv.reshape(len(qkv), 3 * heads, size)
     mixed = out.reshape(len(qkv), heads, size)
     for n in range(len(qkv)):
-        row, here = rows[n], places[n]
+        row, here = where.rows[n], where.places[n]
         if len(weights.gains):
             turned = vectors[n, : 2 * heads]
             _normalize(turned, turned)
@@ -157,49 +161,34 @@ def _attend(
             _rotate(vectors[n, : 2 * heads], weights.turns[here])
         keys[row, :, here] = vectors[n, heads : 2 * heads]
         values[row, :, here] = vectors[n, 2 * heads :]
-    if threads > 1 and 8 * out.size * places[-1] >= LARGE:
-        _heads_together(vectors, keys, values, rows, places, pads, mixed, threads)
+    if threads > 1 and 8 * out.size * where.places[-1] >= LARGE:
+        _heads_together(vectors, keys, values, where, mixed, threads)
     else:
-        _heads(vectors, keys, values, rows, places, pads, mixed, 0, len(qkv) * heads)
+        _heads(vectors, keys, values, where, mixed, 0, len(qkv) * heads)
 
 
 @numba.njit(parallel=True, fastmath=True, cache=True, nogil=True)
 def _heads_together(
-    vectors: Any,
-    keys: Any,
-    values: Any,
-    rows: Any,
-    places: Any,
-    pads: Any,
-    mixed: Any,
-    threads: int,
+    vectors: Any, keys: Any, values: Any, where: Any, mixed: Any, threads: int
 ) -> None:
     count = len(vectors) * keys.shape[1]
     for part in numba.prange(threads):
         first, last = part * count // threads, (part + 1) * count // threads
-        _heads(vectors, keys, values, rows, places, pads, mixed, first, last)
+        _heads(vectors, keys, values, where, mixed, first, last)
 
 
 @compiled
 def _heads(
-    vectors: Any,
-    keys: Any,
-    values: Any,
-    rows: Any,
-    places: Any,
-    pads: Any,
-    mixed: Any,
-    first: int,
-    last: int,
+    vectors: Any, keys: Any, values: Any, where: Any, mixed: Any, first: int, last: int
 ) -> None:
     """Heads from ``first`` to ``last``, those of all tokens counted on."""
     heads = keys.shape[1]
     scores = np.empty(keys.shape[2], np.float32)
     for number in range(first, last):
         n, h = number // heads, number % heads
-        row = rows[n]
+        row, end = where.rows[n], where.places[n] + 1
         q, out = vectors[n, h : h + 1], mixed[n, h : h + 1]
-        _mix(q, keys[row, h], values[row, h], pads[row], places[n] + 1, scores, out)
+        _mix(q, keys[row, h], values[row, h], where.pads[row], end, scores, out)
 
 
 @compiled

@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ids = NDArray[np.int64]
+VERSION = 2  # of the hashes: a model knows its clues and affixes by them
 AFFIX_LENGTHS = (1, 2, 3, 4)
 N_AFFIXES = 1 + 2 * len(AFFIX_LENGTHS)  # with the shape
 N_CLUES = N_AFFIXES + 3
@@ -176,12 +178,12 @@ def known_clues(clues: Ids, counts: Ids, width: int) -> tuple[Ids, Ids]:
     return known[kept], totals[kept].astype(np.int64)
 
 
-def find_rows(known: Ids, clues: Ids) -> Ids:
-    """The row of each clue, counted from 1; 0 for what is not known.
+def find_rows(known: NDArray[Any], wanted: NDArray[Any]) -> Ids:
+    """The row of each number among the known ones, counted from 1; 0 for what is not known.
 
     >>> find_rows(np.array([3, 7]), np.array([7, 5, 9])).tolist()
     [2, 0, 0]
     """
-    places = np.minimum(np.searchsorted(known, clues), len(known) - 1)
-    rows: Ids = np.where(known[places] == clues, places + 1, 0)
+    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    rows: Ids = np.where(known[places] == wanted, places + 1, 0)
     return rows

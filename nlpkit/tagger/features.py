@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nlpkit.tagger.clues import N_AFFIXES, Ids, character_codes, clue_hashes
+from nlpkit.tagger.clues import N_AFFIXES, Ids, character_codes, clue_hashes, find_rows
 from nlpkit.vocab import UNK, Vocab
 
 AFFIX_BUCKETS = 20_000
@@ -79,7 +79,9 @@ class Lexicon:
         self._vector_rows = {word: row for row, word in enumerate(self.vector_words, 1)}
         single = sorted(token for token in characters.tokens if len(token) == 1)
         self._codes = character_codes("".join(single))  # in order
-        self._code_ids = np.array([characters.ids[token] for token in single], np.int64)
+        # what is not known comes first, as find_rows has it
+        known = [characters.ids[token] for token in (UNK, *single)]
+        self._code_ids = np.array(known, np.int64)
 
     @classmethod
     def build(
@@ -116,7 +118,8 @@ class Lexicon:
         lengths = np.array([len(spelling) for spelling in spelled])
         inside = np.arange(lengths.max(initial=1)) < lengths[:, None]
         characters = np.zeros(inside.shape, np.int64)
-        characters[inside] = self._character_ids("".join(spelled))
+        rows_of_codes = find_rows(self._codes, character_codes("".join(spelled)))
+        characters[inside] = self._code_ids[rows_of_codes]
         clues = clue_hashes(words)
         return WordFeatures(
             np.array([ids.get(form, unknown) for form in forms], np.int64),
@@ -125,13 +128,6 @@ class Lexicon:
             clues[:, :N_AFFIXES] % AFFIX_BUCKETS if self.affixes else clues[:, :1] % SHAPE_BUCKETS,
             clues,
         )
-
-    def _character_ids(self, text: str) -> Ids:
-        codes = character_codes(text)
-        places = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
-        unknown = self.characters.ids[UNK]
-        found: Ids = np.where(self._codes[places] == codes, self._code_ids[places], unknown)
-        return found
 
     def _vector_row(self, word: str) -> int:
         rows = self._vector_rows

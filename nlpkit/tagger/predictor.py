@@ -20,6 +20,7 @@ from nlpkit.conll import Layout
 from nlpkit.errors import NlpkitError
 from nlpkit.nn.decoding import PathProbabilities, best_paths, left_to_right_paths
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, read_arrays, under
+from nlpkit.tagger import clues
 from nlpkit.tagger.batches import cut_long
 from nlpkit.tagger.clues import CluePlaces
 from nlpkit.tagger.features import Lexicon
@@ -199,6 +200,11 @@ class Tagger:
         try:
             settings = TaggerSettings(**config.settings)
             about = json.loads((folder / LAYOUT).read_text(encoding="utf-8"))
+            if about.get("clues") != clues.VERSION:
+                raise NlpkitError(
+                    f"{path} looks at words in the way of another version of nlpkit",
+                    hint="train it again",
+                )
             vector_words = folder / VECTOR_WORDS
             known = (
                 vector_words.read_text(encoding="utf-8").split("\n")[:-1]
@@ -232,6 +238,7 @@ class Tagger:
         if self.lexicon.vector_words:
             lines = "".join(word + "\n" for word in self.lexicon.vector_words)
             (folder / VECTOR_WORDS).write_text(lines, encoding="utf-8", newline="\n")
-        about = {"scheme": self.scheme, "layout": asdict(self.layout)}
+        layout = asdict(self.layout)
+        about = {"scheme": self.scheme, "layout": layout, "clues": clues.VERSION}
         (folder / LAYOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         modeldir.write_weights(folder, tensors)

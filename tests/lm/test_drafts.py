@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from nlpkit.lm import compiled, drafts
+from nlpkit.lm.cache import KeyValueCache
 from nlpkit.lm.compiled import compile_step
 from nlpkit.lm.drafts import Drafts, Keys
 from nlpkit.lm.generate import generate
@@ -71,8 +72,10 @@ def test_drafts_are_mostly_right(model: GPT, monkeypatch: pytest.MonkeyPatch) ->
     kept: list[int] = []
     advance = Drafts.advance
 
-    def counted(self: Drafts, *arguments: object) -> tuple[torch.Tensor, torch.Tensor]:
-        found = advance(self, *arguments)  # type: ignore[arg-type]
+    def counted(
+        self: Drafts, last: torch.Tensor, cache: KeyValueCache, room: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        found = advance(self, last, cache, room)
         kept.append(len(found[0]))
         return found
 

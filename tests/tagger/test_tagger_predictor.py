@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -138,6 +139,16 @@ def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
     before, after = run.tagger().scores(TEXTS), loaded.scores(TEXTS)
     assert all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
     assert (loaded.scheme, loaded.layout) == ("IOB2", run.data.layout)
+
+
+def test_a_model_with_other_hashes_is_refused(tmp_path: Path) -> None:
+    run_of(ENTITIES).save(str(tmp_path / "m"))
+    layout = tmp_path / "m" / "layout.json"
+    about = json.loads(layout.read_text())
+    for changed in ({**about, "clues": 1}, {k: v for k, v in about.items() if k != "clues"}):
+        layout.write_text(json.dumps(changed))
+        with pytest.raises(NlpkitError, match="another version of nlpkit"):
+            Tagger.load(str(tmp_path / "m"))
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "words.tsv", "tags.tsv", "layout.json"])
