@@ -48,8 +48,10 @@ class SparseAdagrad(Eager):
                 gradient = table.grad.coalesce()
                 rows, values = gradient.indices()[0], gradient.values()
                 if self.penalties is not None:
-                    values = values + self.penalties[rows, None] * table[rows]
+                    penalties = self.penalties.index_select(0, rows).unsqueeze(1)
+                    values = values + penalties * table.index_select(0, rows)
                 squares = self.state[table]["squares"]
-                squares.index_add_(0, rows, values.square())
-                update = values / (squares[rows].sqrt() + 1e-10)
+                of_rows = squares.index_select(0, rows).addcmul_(values, values)
+                squares.index_copy_(0, rows, of_rows)
+                update = values / of_rows.sqrt_().add_(1e-10)
                 table.index_add_(0, rows, update, alpha=-group["lr"])

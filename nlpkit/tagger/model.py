@@ -19,6 +19,8 @@ length. Prediction is in ``predictor``, in numpy, with the weights this module l
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -26,7 +28,7 @@ from torch import Tensor, nn
 
 from nlpkit.nn.crf import CRF
 from nlpkit.nn.encoders import make_encoder
-from nlpkit.tagger.clues import FAR_CLUES, CluePlaces, known_clues
+from nlpkit.tagger.clues import FAR_CLUES, N_CLUES, CluePlaces, find_rows, known_clues
 from nlpkit.tagger.features import AFFIX_BUCKETS, SHAPE_BUCKETS, WordFeatures, dropout_rate
 from nlpkit.tagger.settings import TaggerSettings
 from nlpkit.vocab import UNK, Vocab
@@ -143,7 +145,9 @@ class WordEncoder(nn.Module):
         self, words: Tensor, vectors: Tensor, characters: Tensor, affixes: Tensor
     ) -> Tensor:
         if self.training:
-            hidden = torch.rand(words.shape, device=words.device) < self.hide_rates[words]
+            hidden = torch.rand(words.shape, device=words.device) < self.hide_rates.index_select(
+                0, words
+            )
             words = torch.where(hidden, self.unknown, words)
         parts = [self.word(words)]
         if self.settings.chars != "none":
@@ -160,7 +164,7 @@ class WordEncoder(nn.Module):
         return self.mix(torch.cat(parts, dim=1))
 
     def _vector_rows(self, words: Tensor, vectors: Tensor) -> Tensor:
-        rows = self.vectors[vectors]
+        rows = self.vectors.index_select(0, vectors)
         if self.settings.fine_tune:
             known = (words != self.unknown).unsqueeze(1)
             rows = rows + self.correction(words) * known
@@ -168,7 +172,7 @@ class WordEncoder(nn.Module):
 
 
 class ClueTable(nn.Module):
-    """Rows of scores for known clues; others say nothing, (U, N) -> (U, width)."""
+    """Rows of scores for known clues, (U, N) -> (U, width); row 0, for all others, stays 0."""
 
     known: Tensor
     counts: Tensor
@@ -182,9 +186,7 @@ class ClueTable(nn.Module):
         self.table = nn.EmbeddingBag(1 + len(known), width, mode="sum", sparse=True, padding_idx=0)
         nn.init.zeros_(self.table.weight)
 
-    def forward(self, clues: Tensor) -> Tensor:
-        places = torch.searchsorted(self.known, clues).clamp_max_(len(self.known) - 1)
-        rows = torch.where(self.known[places] == clues, places + 1, 0)
+    def forward(self, rows: Tensor) -> Tensor:
         weights = None
         if self.training:
             kept = torch.rand(rows.shape, device=rows.device) >= CLUE_DROPOUT
@@ -216,19 +218,26 @@ class Clues(nn.Module):
             self.of_vector = nn.Linear(vector_size, len(self.places) * n_tags, bias=False)
             nn.init.zeros_(self.of_vector.weight)
 
-    def forward(self, clues: Tensor, vectors: Tensor | None, positions: Tensor) -> Tensor:
-        distinct = torch.cat([self.near(clues), self.far(clues[:, FAR_CLUES])], dim=1)
+    def find(self, clues: np.ndarray) -> np.ndarray:
+        """The rows of clues in both tables, (U, N_CLUES) -> (U, N_CLUES + far ones)."""
+        near = find_rows(self.near.known.cpu().numpy(), clues)
+        far = find_rows(self.far.known.cpu().numpy(), clues[:, FAR_CLUES])
+        return np.concatenate([near, far], axis=1)
+
+    def forward(self, rows: Tensor, vectors: Tensor | None, positions: Tensor) -> Tensor:
+        near, far = rows.tensor_split([N_CLUES], dim=1)
+        distinct = torch.cat([self.near(near), self.far(far)], dim=1)
         if vectors is not None:
             distinct = distinct + self.of_vector(F.dropout(vectors, CLUE_DROPOUT, self.training))
-        tokens = distinct[positions].unflatten(2, (len(self.places), -1))  # (B, T, places, K)
-        length = positions.shape[1]
+        # each token adds up what the words around it say of their places: a row of scores for each
+        # word and place, and first such rows of zeros, for where a sentence has no word
+        said = F.pad(distinct, (0, 0, 1, 0)).unflatten(1, (len(self.places), -1)).flatten(0, 1)
         reach = max(map(abs, self.places))
-        around = F.pad(tokens, (0, 0, 0, 0, reach, reach))
-        moved = [
-            around[:, reach + place : reach + place + length, index]
-            for index, place in enumerate(self.places)
-        ]
-        return torch.stack(moved).sum(dim=0)
+        around = F.pad(positions + 1, (reach, reach)).unfold(1, 2 * reach + 1, 1)  # (B, T, window)
+        places = torch.arange(len(self.places), device=positions.device)
+        wanted = around[:, :, [reach + place for place in self.places]] * len(self.places) + places
+        scores = F.embedding_bag(wanted.flatten(0, 1), said, mode="sum")
+        return scores.unflatten(0, positions.shape)
 
 
 class TaggerModel(nn.Module):
@@ -266,18 +275,26 @@ class TaggerModel(nn.Module):
         )
         self.crf = CRF(n_tags, legal) if settings.crf == "yes" else None
 
+    def prepared(self, features: WordFeatures) -> WordFeatures:
+        """Features as ``forward`` wants them: rows of the tables in the place of clues."""
+        return (
+            features
+            if self.clues is None
+            else replace(features, clues=self.clues.find(features.clues))
+        )
+
     def forward(self, features: WordFeatures, positions: Tensor) -> Tensor:
         """Scores of the tokens; ``positions`` (B, T) says which distinct word each token is."""
         device = positions.device
         columns = (features.words, features.vectors, features.characters, features.affixes)
         distinct = self.words(*(torch.from_numpy(column).to(device) for column in columns))
-        tokens = self.dropout(distinct[positions])  # (B, T, mix)
+        tokens = self.dropout(F.embedding(positions, distinct))  # (B, T, mix)
         deep = self.output(self.dropout(self.encoder(tokens)))  # (B, T, K)
         if self.clues is None:
             return deep
         rows = None
         if self.words.has_vectors:
-            rows = self.words.vectors[torch.from_numpy(features.vectors).to(device)]
+            rows = self.words.vectors.index_select(0, torch.from_numpy(features.vectors).to(device))
         linear = self.clues(torch.from_numpy(features.clues).to(device), rows, positions)
         if self.training:
             chance = torch.rand(len(positions), 1, 1, device=device)

@@ -127,6 +127,7 @@ class TaggerRun:
                 matrix,
                 legal,
             ).to(self.device)
+        self._arrays.features = self.model.prepared(self._arrays.features)
         tables = self.model.words.tables()
         clues = [] if self.model.clues is None else [self.model.clues.near, self.model.clues.far]
         linear = [table.table.weight for table in clues]

@@ -55,6 +55,7 @@ def test_numpy_gives_what_torch_gives(encoder: str, one_way: bool, clues: str) -
         assert scores.shape == (len(words), len(run.tags))
         if words:
             data = TaggedData([words], [[0] * len(words)], run.lexicon)
+            data.features = run.model.prepared(data.features)
             features, positions, _ = data.batch(np.array([0]))
             with torch.no_grad():
                 expected = run.model(features, torch.from_numpy(positions))[0].numpy()
