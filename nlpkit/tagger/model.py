@@ -13,6 +13,10 @@ The clues are what a classic linear CRF looks at. They learn what single words a
 which an encoder is slow to, and the encoder learns the rest; in some sentences of training one of
 the two has to do without the other, so that both learn to.
 
+Tags of entities have parts in common: what speaks for B-PER speaks for I-PER as well, being a
+person. So the scores of encoder and clues are learned for each tag, type and prefix, and those of a
+tag's parts are added up; a trained model holds the sums alone.
+
 Features are computed once for each distinct word of a batch. All sentences of a batch have one
 length. Prediction is in ``predictor``, in numpy, with the weights this module leaves behind.
 """
@@ -171,6 +175,32 @@ class WordEncoder(nn.Module):
         return rows
 
 
+class TagParts(nn.Module):
+    """Adds up the scores of the parts of tags, (..., n P) -> (..., n K); ``None`` is no parts.
+
+    >>> parts = TagParts(2, [[True, False], [False, True], [True, True]])
+    >>> parts.add_up(torch.tensor([1.0, 2.0, 10.0])).tolist()
+    [11.0, 12.0]
+    """
+
+    matrix: Tensor
+
+    def __init__(self, n_tags: int, parts: list[list[bool]] | None) -> None:
+        super().__init__()
+        self.n_tags, self.shared = n_tags, parts is not None
+        matrix = torch.empty(n_tags, 0) if parts is None else torch.tensor(parts).float()
+        self.register_buffer("matrix", matrix, persistent=False)  # (P, K)
+
+    @property
+    def count(self) -> int:
+        return len(self.matrix)
+
+    def add_up(self, scores: Tensor) -> Tensor:
+        if not self.shared:
+            return scores
+        return (scores.unflatten(-1, (-1, self.count)) @ self.matrix).flatten(-2)
+
+
 class ClueTable(nn.Module):
     """Rows of scores for known clues, (U, N) -> (U, width); row 0, for all others, stays 0."""
 
@@ -198,24 +228,24 @@ class ClueTable(nn.Module):
 class Clues(nn.Module):
     """Scores of tags straight from the clues of a word and its neighbours, (B, T) -> (B, T, K).
 
-    A row of a table has the scores of all tags for each place where the clue may stand.
+    A row of a table has the scores of all parts of tags for each place where the clue may stand.
     """
 
     def __init__(
         self,
         clues: np.ndarray,
         word_counts: np.ndarray,
-        n_tags: int,
+        parts: TagParts,
         one_way: bool,
         vector_size: int,
     ) -> None:
         super().__init__()
         places = CluePlaces.of(one_way)
-        self.places = places.in_order
-        self.near = ClueTable(clues, word_counts, len(places.near) * n_tags)
-        self.far = ClueTable(clues[:, FAR_CLUES], word_counts, len(places.far) * n_tags)
+        self.places, self.parts = places.in_order, parts
+        self.near = ClueTable(clues, word_counts, len(places.near) * parts.count)
+        self.far = ClueTable(clues[:, FAR_CLUES], word_counts, len(places.far) * parts.count)
         if vector_size:
-            self.of_vector = nn.Linear(vector_size, len(self.places) * n_tags, bias=False)
+            self.of_vector = nn.Linear(vector_size, len(self.places) * parts.n_tags, bias=False)
             nn.init.zeros_(self.of_vector.weight)
 
     def find(self, clues: np.ndarray) -> np.ndarray:
@@ -226,7 +256,7 @@ class Clues(nn.Module):
 
     def forward(self, rows: Tensor, vectors: Tensor | None, positions: Tensor) -> Tensor:
         near, far = rows.tensor_split([N_CLUES], dim=1)
-        distinct = torch.cat([self.near(near), self.far(far)], dim=1)
+        distinct = self.parts.add_up(torch.cat([self.near(near), self.far(far)], dim=1))
         if vectors is not None:
             distinct = distinct + self.of_vector(F.dropout(vectors, CLUE_DROPOUT, self.training))
         # each token adds up what the words around it say of their places: a row of scores for each
@@ -253,6 +283,7 @@ class TaggerModel(nn.Module):
         word_counts: np.ndarray,
         vectors: np.ndarray | None = None,
         legal: list[list[bool]] | None = None,
+        parts: list[list[bool]] | None = None,
     ) -> None:
         super().__init__()
         assert settings.dropout is not None
@@ -266,10 +297,11 @@ class TaggerModel(nn.Module):
             settings.one_way,
         )
         self.dropout = SharedDropout(settings.dropout)
-        self.output = nn.Linear(self.encoder.size, n_tags)
+        self.parts = TagParts(n_tags, parts)
+        self.output = nn.Linear(self.encoder.size, self.parts.count)
         size = 0 if vectors is None else vectors.shape[1]
         self.clues = (
-            Clues(clues, word_counts, n_tags, settings.one_way, size)
+            Clues(clues, word_counts, self.parts, settings.one_way, size)
             if settings.clues == "yes"
             else None
         )
@@ -289,7 +321,7 @@ class TaggerModel(nn.Module):
         columns = (features.words, features.vectors, features.characters, features.affixes)
         distinct = self.words(*(torch.from_numpy(column).to(device) for column in columns))
         tokens = self.dropout(F.embedding(positions, distinct))  # (B, T, mix)
-        deep = self.output(self.dropout(self.encoder(tokens)))  # (B, T, K)
+        deep = self.parts.add_up(self.output(self.dropout(self.encoder(tokens))))  # (B, T, K)
         if self.clues is None:
             return deep
         rows = None
@@ -308,3 +340,14 @@ class TaggerModel(nn.Module):
             return F.cross_entropy(scores.flatten(0, 1), tags.flatten())
         lengths = torch.full((len(tags),), tags.shape[1], device=tags.device)
         return self.crf.loss(scores, tags, lengths)
+
+    def weights(self) -> dict[str, Tensor]:
+        """What prediction needs, with the scores of parts added up."""
+        weights: dict[str, Tensor] = dict(self.state_dict())
+        tables = [
+            name for name in weights if name.startswith("clues.") and name.endswith(".table.weight")
+        ]
+        for name in (*tables, "output.bias"):
+            weights[name] = self.parts.add_up(weights[name])
+        weights["output.weight"] = self.parts.add_up(weights["output.weight"].T).T.contiguous()
+        return weights

@@ -174,3 +174,25 @@ def legal_transitions(tags: Sequence[str], scheme: Scheme) -> list[list[bool]]:
     """Which tag (column) may follow which (row); the last row and column stand for the ends."""
     names = [*tags, OUTSIDE]
     return [[may_follow(before, after, scheme) for after in names] for before in names]
+
+
+def tag_parts(tags: Sequence[str]) -> list[list[bool]]:
+    """What tags have in common: which part (row) belongs to which tag (column).
+
+    Each tag is a part by itself; then come the types of entities, then the prefixes.
+
+    >>> for row in tag_parts(["O", "B-P", "B-L", "I-P"])[4:]:
+    ...     print(row)
+    [False, False, True, False]
+    [False, True, False, True]
+    [False, True, True, False]
+    [False, False, False, True]
+    """
+    halves = [split_tag(tag) if tag != OUTSIDE else ("", None) for tag in tags]
+    kinds = sorted({kind for _, kind in halves if kind is not None})
+    prefixes = sorted({prefix for prefix, _ in halves if prefix})
+    return [
+        *([tag == other for other in tags] for tag in tags),
+        *([kind == other for _, other in halves] for kind in kinds),
+        *([prefix == other for other, _ in halves] for prefix in prefixes),
+    ]

@@ -20,7 +20,7 @@ from nlpkit.tagger.batches import LengthBatches, TaggedData
 from nlpkit.tagger.features import Lexicon
 from nlpkit.tagger.model import TaggerModel
 from nlpkit.tagger.predictor import INNER_SCHEME, KIND, Tagger
-from nlpkit.tagger.schemes import Scheme, convert, detect_scheme, legal_transitions
+from nlpkit.tagger.schemes import Scheme, convert, detect_scheme, legal_transitions, tag_parts
 from nlpkit.tagger.scores import score_tags
 from nlpkit.tagger.settings import TaggerSettings
 from nlpkit.training import Trainer, TrainingSettings
@@ -113,9 +113,9 @@ class TaggerRun:
         )
         self._arrays = TaggedData(tokens, [self.tags.encode(row) for row in tag_rows], self.lexicon)
         self._batches = LengthBatches(self._arrays.lengths, batch_tokens, seed)
-        legal = (
-            legal_transitions(self.tags.tokens, INNER_SCHEME) if data.scheme is not None else None
-        )
+        entities = data.scheme is not None
+        legal = legal_transitions(self.tags.tokens, INNER_SCHEME) if entities else None
+        parts = tag_parts(self.tags.tokens) if entities else None
         with seeded(seed, 0, self.device):
             self.model = TaggerModel(
                 self.settings,
@@ -126,6 +126,7 @@ class TaggerRun:
                 self._arrays.counts,
                 matrix,
                 legal,
+                parts,
             ).to(self.device)
         self._arrays.features = self.model.prepared(self._arrays.features)
         tables = self.model.words.tables()
@@ -173,7 +174,7 @@ class TaggerRun:
 
     def tagger(self) -> Tagger:
         """The model as it is now, ready to predict."""
-        weights = {name: value.cpu().numpy() for name, value in self.model.state_dict().items()}
+        weights = {name: value.cpu().numpy() for name, value in self.model.weights().items()}
         return Tagger(
             self.settings,
             self.lexicon,
@@ -198,7 +199,7 @@ class TaggerRun:
             metrics=metrics,
         )
         with modeldir.create(path, config, force=force) as folder:
-            self.tagger().write(folder, self.model.state_dict())
+            self.tagger().write(folder, self.model.weights())
             modeldir.write_metrics(folder, self.trainer.counters.records)
 
     def data_hash(self) -> str:

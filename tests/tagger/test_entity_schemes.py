@@ -13,6 +13,7 @@ from nlpkit.tagger.schemes import (
     detect_scheme,
     legal_transitions,
     read_spans,
+    tag_parts,
     violations,
     write_spans,
 )
@@ -118,3 +119,11 @@ def test_legal_transitions_agree_with_violations() -> None:
             whole = [before, after]
             broken = not (legal[-1][i] and legal[i][j] and legal[j][-1])
             assert bool(violations(whole, "BIOES")) == broken
+
+
+def test_a_tag_is_itself_its_type_and_its_prefix() -> None:
+    tags = ["O", "B-X", "I-X", "B-Y", "S"]
+    columns = list(zip(*tag_parts(tags), strict=True))
+    # rows: five tags; no type, X, Y; B, I, S
+    owned = [[row for row, held in enumerate(column) if held] for column in columns]
+    assert owned == [[0], [1, 6, 8], [2, 6, 9], [3, 7, 8], [4, 5, 10]]

@@ -13,6 +13,7 @@ from small_taggers import ENTITIES, LAYOUT, run_of, sentence
 from nlpkit.errors import NlpkitError
 from nlpkit.samples import sample_folder
 from nlpkit.tagger.check import check_data, check_overlap
+from nlpkit.tagger.clues import N_AFFIXES, clue_hashes, find_rows
 from nlpkit.tagger.layouts import LayoutChoice
 from nlpkit.tagger.reading import read_tagged
 from nlpkit.tagger.settings import TaggerSettings
@@ -45,6 +46,20 @@ def test_resumed_equals_uninterrupted(tmp_path: Path) -> None:
         pass
     expected, found = whole.model.state_dict(), resumed.model.state_dict()
     assert all(torch.equal(expected[name], found[name]) for name in expected)
+
+
+def test_what_speaks_for_one_tag_of_a_type_speaks_for_the_others() -> None:
+    run = run_of(ENTITIES, epochs=10)
+    for _ in run.trainer.fit():
+        pass
+    weights = run.model.weights()
+    (row,) = find_rows(weights["clues.near.known"].numpy(), clue_hashes(["Rio"])[:, N_AFFIXES])
+    table = weights["clues.near.table.weight"].unflatten(1, (3, len(run.tags)))
+    said = dict(zip(run.tags.tokens, table[row, 1].tolist(), strict=True))  # of the word itself
+    # Rio was always one token alone
+    assert said["S-LOC"] == max(said.values())
+    assert said["B-LOC"] > said["B-PER"] + 0.05
+    assert said["I-LOC"] > said["I-PER"] + 0.05
 
 
 def test_right_context_tells_the_two_teddies_apart() -> None:
