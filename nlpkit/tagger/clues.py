@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ids = NDArray[np.int64]
-VERSION = 2  # of the hashes: a model knows its clues and affixes by them
 AFFIX_LENGTHS = (1, 2, 3, 4)
 N_AFFIXES = 1 + 2 * len(AFFIX_LENGTHS)  # with the shape
 N_CLUES = N_AFFIXES + 3

@@ -19,6 +19,7 @@ from nlpkit.vocab import UNK, Vocab
 AFFIX_BUCKETS = 20_000
 SHAPE_BUCKETS = 1_000  # when shapes are all there is
 LONGEST_WORD = 24  # characters that are looked at: the first and last half of a longer word
+SLOPE = 0.1  # of what is below 0 when all features of a word have been mixed
 WORD_EDGE = "\x02"  # stands before and after the characters of a word
 
 

@@ -4,7 +4,7 @@
     vector    a row of given vectors, frozen; ``fine_tune`` learns a correction for known words
     chars     a convolution or an LSTM over the characters of the word
     affixes   the sum of embeddings of its shape and, unless left out, prefixes and suffixes
-      \\ all together -> linear mix -> encoder over the sentence -> a score for each tag
+      \\ all together -> one layer -> encoder over the sentence -> a score for each tag
     clues     the word, its shape and affixes, its vector, and those of its neighbours (of those two
               words away not the affixes), known by their hashes: each has a score for each tag, and
               these are added to the encoder's
@@ -33,7 +33,13 @@ from torch import Tensor, nn
 from nlpkit.nn.crf import CRF
 from nlpkit.nn.encoders import make_encoder
 from nlpkit.tagger.clues import FAR_CLUES, N_CLUES, CluePlaces, find_rows, known_clues
-from nlpkit.tagger.features import AFFIX_BUCKETS, SHAPE_BUCKETS, WordFeatures, dropout_rate
+from nlpkit.tagger.features import (
+    AFFIX_BUCKETS,
+    SHAPE_BUCKETS,
+    SLOPE,
+    WordFeatures,
+    dropout_rate,
+)
 from nlpkit.tagger.settings import TaggerSettings
 from nlpkit.vocab import UNK, Vocab
 
@@ -165,7 +171,8 @@ class WordEncoder(nn.Module):
         if self.has_vectors:
             # never hidden: words without one are enough to learn to do without
             parts.append(self._vector_rows(words, vectors))
-        return self.mix(torch.cat(parts, dim=1))
+        # bent, so that what a part says can depend on another: a capital on a word that has none
+        return F.leaky_relu(self.mix(torch.cat(parts, dim=1)), SLOPE)
 
     def _vector_rows(self, words: Tensor, vectors: Tensor) -> Tensor:
         rows = self.vectors.index_select(0, vectors)

@@ -20,7 +20,6 @@ from nlpkit.conll import Layout
 from nlpkit.errors import NlpkitError
 from nlpkit.nn.decoding import PathProbabilities, best_paths, left_to_right_paths
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, read_arrays, under
-from nlpkit.tagger import clues
 from nlpkit.tagger.batches import cut_long
 from nlpkit.tagger.clues import CluePlaces
 from nlpkit.tagger.features import Lexicon
@@ -30,6 +29,7 @@ from nlpkit.tagger.words import NumpyWords
 from nlpkit.vocab import Vocab
 
 KIND = "tagger"
+VERSION = 3  # of what weights mean: how words are hashed into clues, what is done with features
 INNER_SCHEME: Scheme = "BIOES"  # what the model learns, whatever scheme the data has
 FORBIDDEN = -1e4  # finite: where no legal path exists, the least bad one is found
 WORDS, CHARACTERS, TAGS, VECTOR_WORDS, LAYOUT = (
@@ -200,7 +200,7 @@ class Tagger:
         try:
             settings = TaggerSettings(**config.settings)
             about = json.loads((folder / LAYOUT).read_text(encoding="utf-8"))
-            if about.get("clues") != clues.VERSION:
+            if about.get("version") != VERSION:
                 raise NlpkitError(
                     f"{path} looks at words in the way of another version of nlpkit",
                     hint="train it again",
@@ -239,6 +239,6 @@ class Tagger:
             lines = "".join(word + "\n" for word in self.lexicon.vector_words)
             (folder / VECTOR_WORDS).write_text(lines, encoding="utf-8", newline="\n")
         layout = asdict(self.layout)
-        about = {"scheme": self.scheme, "layout": layout, "clues": clues.VERSION}
+        about = {"scheme": self.scheme, "layout": layout, "version": VERSION}
         (folder / LAYOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         modeldir.write_weights(folder, tensors)

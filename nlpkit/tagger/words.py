@@ -12,7 +12,7 @@ import numpy as np
 
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, under
 from nlpkit.tagger.clues import FAR_CLUES, find_rows
-from nlpkit.tagger.features import Lexicon, WordFeatures
+from nlpkit.tagger.features import SLOPE, Lexicon, WordFeatures
 from nlpkit.tagger.settings import TaggerSettings
 from nlpkit.vocab import UNK
 
@@ -115,7 +115,8 @@ class NumpyWords:
                 rows = rows + weights["correction.weight"][features.words] * known
             parts.append(rows)
         mixed: Floats = np.concatenate(parts, axis=1) @ weights["mix.weight"].T
-        return mixed + weights["mix.bias"]
+        mixed += weights["mix.bias"]
+        return np.maximum(mixed, np.float32(SLOPE) * mixed)
 
     def _convolve(self, characters: Ids) -> Floats:
         """The highest response of each filter over the characters, (U, L) -> (U, F)."""

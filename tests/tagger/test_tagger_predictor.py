@@ -146,7 +146,7 @@ def test_a_model_with_other_hashes_is_refused(tmp_path: Path) -> None:
     run_of(ENTITIES).save(str(tmp_path / "m"))
     layout = tmp_path / "m" / "layout.json"
     about = json.loads(layout.read_text())
-    for changed in ({**about, "clues": 1}, {k: v for k, v in about.items() if k != "clues"}):
+    for changed in ({**about, "version": 1}, {k: v for k, v in about.items() if k != "version"}):
         layout.write_text(json.dumps(changed))
         with pytest.raises(NlpkitError, match="another version of nlpkit"):
             Tagger.load(str(tmp_path / "m"))
