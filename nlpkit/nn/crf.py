@@ -65,7 +65,7 @@ class _LogPartition(torch.autograd.Function):
         pairs, start = weights[:-1, :-1], weights[-1, :-1]
         reached = torch.cat([start.expand(len(ahead), 1, -1), ahead[:, :-1] @ pairs], dim=1)
         together = (reached * behind).sum(dim=2, keepdim=True)
-        # what each tag of each step adds to the sum, for how probable it is before it
+        # times how far a tag was reached from the start, this is how probable it is
         shares = behind * (gradients[0][:, None] * inside)[:, :, None] / together  # (B, T, K)
         tags = reached * shares
         changed = torch.zeros_like(weights)

@@ -31,7 +31,7 @@ class WordFeatures:
     vectors: Ids  # (U,) row of the given vectors, from 1; 0 is none
     characters: Ids  # (U, L), 0 is padding
     affixes: Ids  # (U, 1 or more) the hashed shape, then prefixes and suffixes
-    clues: Ids  # (U, N_CLUES) hashes of all that a linear model looks at
+    clues: Ids  # (U, N_CLUES) hashes of all that a linear model looks at, or rows of its tables
 
     def __len__(self) -> int:
         return len(self.words)

@@ -155,9 +155,8 @@ class WordEncoder(nn.Module):
         self, words: Tensor, vectors: Tensor, characters: Tensor, affixes: Tensor
     ) -> Tensor:
         if self.training:
-            hidden = torch.rand(words.shape, device=words.device) < self.hide_rates.index_select(
-                0, words
-            )
+            rates = self.hide_rates.index_select(0, words)
+            hidden = torch.rand_like(rates) < rates
             words = torch.where(hidden, self.unknown, words)
         parts = [self.word(words)]
         if self.settings.chars != "none":
@@ -183,27 +182,24 @@ class WordEncoder(nn.Module):
 
 
 class TagParts(nn.Module):
-    """Adds up the scores of the parts of tags, (..., n P) -> (..., n K); ``None`` is no parts.
+    """Adds up the scores of the parts of tags, (..., n P) -> (..., n K); without parts P is K.
 
     >>> parts = TagParts(2, [[True, False], [False, True], [True, True]])
-    >>> parts.add_up(torch.tensor([1.0, 2.0, 10.0])).tolist()
+    >>> parts(torch.tensor([1.0, 2.0, 10.0])).tolist()
     [11.0, 12.0]
     """
 
-    matrix: Tensor
+    matrix: Tensor | None
 
     def __init__(self, n_tags: int, parts: list[list[bool]] | None) -> None:
         super().__init__()
-        self.n_tags, self.shared = n_tags, parts is not None
-        matrix = torch.empty(n_tags, 0) if parts is None else torch.tensor(parts).float()
+        self.n_tags = n_tags
+        self.count = n_tags if parts is None else len(parts)
+        matrix = None if parts is None else torch.tensor(parts).float()
         self.register_buffer("matrix", matrix, persistent=False)  # (P, K)
 
-    @property
-    def count(self) -> int:
-        return len(self.matrix)
-
-    def add_up(self, scores: Tensor) -> Tensor:
-        if not self.shared:
+    def forward(self, scores: Tensor) -> Tensor:
+        if self.matrix is None:
             return scores
         return (scores.unflatten(-1, (-1, self.count)) @ self.matrix).flatten(-2)
 
@@ -263,7 +259,7 @@ class Clues(nn.Module):
 
     def forward(self, rows: Tensor, vectors: Tensor | None, positions: Tensor) -> Tensor:
         near, far = rows.tensor_split([N_CLUES], dim=1)
-        distinct = self.parts.add_up(torch.cat([self.near(near), self.far(far)], dim=1))
+        distinct = self.parts(torch.cat([self.near(near), self.far(far)], dim=1))
         if vectors is not None:
             distinct = distinct + self.of_vector(F.dropout(vectors, CLUE_DROPOUT, self.training))
         # each token adds up what the words around it say of their places: a row of scores for each
@@ -316,11 +312,9 @@ class TaggerModel(nn.Module):
 
     def prepared(self, features: WordFeatures) -> WordFeatures:
         """Features as ``forward`` wants them: rows of the tables in the place of clues."""
-        return (
-            features
-            if self.clues is None
-            else replace(features, clues=self.clues.find(features.clues))
-        )
+        if self.clues is None:
+            return features
+        return replace(features, clues=self.clues.find(features.clues))
 
     def forward(self, features: WordFeatures, positions: Tensor) -> Tensor:
         """Scores of the tokens; ``positions`` (B, T) says which distinct word each token is."""
@@ -328,7 +322,7 @@ class TaggerModel(nn.Module):
         columns = (features.words, features.vectors, features.characters, features.affixes)
         distinct = self.words(*(torch.from_numpy(column).to(device) for column in columns))
         tokens = self.dropout(F.embedding(positions, distinct))  # (B, T, mix)
-        deep = self.parts.add_up(self.output(self.dropout(self.encoder(tokens))))  # (B, T, K)
+        deep = self.parts(self.output(self.dropout(self.encoder(tokens))))  # (B, T, K)
         if self.clues is None:
             return deep
         rows = None
@@ -355,6 +349,6 @@ class TaggerModel(nn.Module):
             name for name in weights if name.startswith("clues.") and name.endswith(".table.weight")
         ]
         for name in (*tables, "output.bias"):
-            weights[name] = self.parts.add_up(weights[name])
-        weights["output.weight"] = self.parts.add_up(weights["output.weight"].T).T.contiguous()
+            weights[name] = self.parts(weights[name])
+        weights["output.weight"] = self.parts(weights["output.weight"].T).T.contiguous()
         return weights

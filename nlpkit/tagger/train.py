@@ -174,7 +174,10 @@ class TaggerRun:
 
     def tagger(self) -> Tagger:
         """The model as it is now, ready to predict."""
-        weights = {name: value.cpu().numpy() for name, value in self.model.weights().items()}
+        return self._tagger(self.model.weights())
+
+    def _tagger(self, tensors: dict[str, torch.Tensor]) -> Tagger:
+        weights = {name: value.cpu().numpy() for name, value in tensors.items()}
         return Tagger(
             self.settings,
             self.lexicon,
@@ -199,7 +202,8 @@ class TaggerRun:
             metrics=metrics,
         )
         with modeldir.create(path, config, force=force) as folder:
-            self.tagger().write(folder, self.model.weights())
+            tensors = self.model.weights()
+            self._tagger(tensors).write(folder, tensors)
             modeldir.write_metrics(folder, self.trainer.counters.records)
 
     def data_hash(self) -> str:
