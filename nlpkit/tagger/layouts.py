@@ -101,7 +101,13 @@ def detect_layout(lines: Sequence[str]) -> Layout | None:
 
 
 def _are_pairs(rows: list[list[str]]) -> bool:
-    """A string and a tag for each character: ``AGCCT<TAB>NNCCC``."""
+    """A string and a tag for each character: ``AGCCT<TAB>NNCCC``.
+
+    >>> _are_pairs([["AGCCT", "NNCCC"]]), _are_pairs([["Rio", "B-X"]])
+    (True, False)
+    """
+    if all(_ENTITY.match(row[-1]) for row in rows):
+        return False  # a word that is as long as its tag
     fits = [len(row) == 2 and len(row[0]) in (len(row[1]), len(row[1].split())) for row in rows]
     return all(fits) and sum(len(row[0]) for row in rows) > 2 * len(rows)
 
