@@ -13,25 +13,38 @@ from collections.abc import Iterator
 import torch
 
 from nlpkit.errors import NlpkitError
+from nlpkit.memory import check_memory
 
-_SMALL_MEMORY = "lower --batch-size first, then the length of sequences, --dim or --layers"
+# multiply-adds from which on a GPU makes up for the seconds that it takes to get ready
+_WORTH_MOVING = 10.0**10
+_SMALL_MEMORY = (
+    "lower `batch_size` first, then the length of sequences, `dim`, `hidden` or `layers`"
+)
 
 
-def pick_device(name: str = "auto") -> torch.device:
+def pick_device(
+    name: str = "auto", work: float | None = None, *, sparse: bool = False
+) -> torch.device:
     """``auto`` is cuda, then mps, then cpu; a named device must be there.
 
-    >>> pick_device("cpu")
-    device(type='cpu')
+    ``work`` is about how many multiply-adds there are to do (parameters times tokens, for a model
+    that is only used): ``auto`` leaves little of it to the CPU. Where embeddings have ``sparse``
+    gradients, which mps lacks, that is not chosen.
+
+    >>> pick_device("cpu"), pick_device("auto", work=1000)
+    (device(type='cpu'), device(type='cpu'))
     """
     if name == "auto":
+        if work is not None and work < _WORTH_MOVING:
+            return torch.device("cpu")
         if torch.cuda.is_available():
             return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+        return torch.device("mps" if torch.backends.mps.is_available() and not sparse else "cpu")
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError):
-        raise NlpkitError(f"no device {name} here", hint="--device auto or cpu") from None
+        raise NlpkitError(f"no device {name} here", hint="`device` auto or cpu") from None
     return device
 
 
@@ -45,7 +58,7 @@ def check_bfloat16() -> None:
     if subprocess.run([sys.executable, "-c", attempt], capture_output=True).returncode:
         raise NlpkitError(
             "this processor cannot compute in bfloat16",
-            hint="--dtype float32, or ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 in the environment",
+            hint="`dtype` float32, or ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 in the environment",
         )
 
 
@@ -65,9 +78,37 @@ def keep_freed_memory() -> None:
 def seeded(seed: int, step: int, device: torch.device) -> Iterator[None]:
     """Random numbers (dropout) that depend on seed and step; the global generators are put back."""
     devices = [device] if device.type == "cuda" else []
+    number = (seed * 1_000_003 + step) % 2**64
     with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed * 1_000_003 + step)
+        # torch.manual_seed would also write down where it was called from, for a GPU to come
+        torch.default_generator.manual_seed(number)
+        if device.type == "cuda":
+            torch.cuda.manual_seed(number)
+        elif device.type == "mps":
+            torch.mps.manual_seed(number)
         yield
+
+
+def check_training_memory(
+    parameters: int,
+    device: torch.device | None,
+    *,
+    activations: int = 0,
+    batch: str = "batch_size",
+) -> None:
+    """Refuse a training for which there is no memory, before the model is made.
+
+    For each parameter there are a weight, a gradient and two moments; ``activations`` are numbers
+    kept for the backward pass. This is less than is needed in the end. ``batch`` is the setting of
+    the size of batches.
+    """
+    on_gpu = device is not None and device.type == "cuda"
+    check_memory(
+        4 * (4 * parameters + activations),
+        f"training a model of {parameters:,} parameters",
+        hint=_SMALL_MEMORY.replace("batch_size", batch),
+        free=torch.cuda.mem_get_info(device)[0] if on_gpu else None,
+    )
 
 
 @contextlib.contextmanager

@@ -10,6 +10,8 @@ from __future__ import annotations
 class NlpkitError(Exception):
     """What went wrong, where, and the next thing to try.
 
+    Parameters stand in backquotes, `min_count`; the command line shows them as flags.
+
     >>> str(NlpkitError("no such file: corpus.txt", hint="check the path"))
     'no such file: corpus.txt (try: check the path)'
     """
@@ -21,3 +23,7 @@ class NlpkitError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} (try: {self.hint})" if self.hint else self.message
+
+
+class NlpkitWarning(UserWarning):
+    """What a user may want to know while the work goes on; a command shows it as one line."""

@@ -1,12 +1,14 @@
 """A model on disk: one folder that holds all there is to know, written whole or not at all.
 
     MODEL/
-      config.json          format version, kind, every setting, how and on what it was trained
+      config.json          format version, kind, every setting, how and on what it was trained,
+                           and the manifest: size and hash of all other files
       vocab.tsv, ...       vocabularies, as text
       weights.safetensors  tensors by name (word vectors are ``.npy`` files, to be memory-mapped)
       metrics.jsonl        one record a line: the training curve
 
-Nothing here is ever unpickled, so a folder from a stranger can fail but cannot run code.
+Nothing here is ever unpickled, so a folder from a stranger can fail but cannot run code, and every
+value is checked against the types of its settings (``schema``) before it is used.
 A checkpoint is the same kind of folder beside the model, ``MODEL.checkpoint``.
 """
 
@@ -19,17 +21,17 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import nlpkit
-from nlpkit import textio
+from nlpkit import folders, manifest, schema, textio
 from nlpkit.errors import NlpkitError
+from nlpkit.faults import step
+from nlpkit.manifest import FileRecord
 
 FORMAT_VERSION = 1
 CONFIG = "config.json"
@@ -58,6 +60,30 @@ class ModelConfig:
         )
     )
     format_version: int = FORMAT_VERSION
+    manifest: dict[str, FileRecord] | None = None  # of all other files; 0.1.0 wrote none
+
+    RANGES: ClassVar[schema.Ranges] = {"seed": schema.SEED}
+
+
+class Model:
+    """The object of a model folder: it knows how it came about, and saves itself.
+
+    Its class has ``load(path)``, the opposite of ``save``, and stands in the registry.
+    """
+
+    config: ModelConfig
+    curve: list[dict[str, Any]] | None = None  # of the training, unless it was loaded or imported
+
+    def write(self, folder: Path) -> None:
+        """Everything but ``config.json`` and the curve into a folder that ``create`` gave."""
+        raise NotImplementedError
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the model folder, whole or not at all; ``force`` replaces a model."""
+        with create(path, self.config, force=force) as folder:
+            self.write(folder)
+            if self.curve is not None:
+                write_metrics(folder, self.curve)
 
 
 def data_hash(parts: Iterable[bytes | memoryview]) -> str:
@@ -73,29 +99,41 @@ def data_hash(parts: Iterable[bytes | memoryview]) -> str:
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
-    """Whether the path looks like a model folder."""
-    return (Path(path) / CONFIG).is_file()
+    """Whether the path looks like a model folder, and not like one in the making."""
+    folders.recover(path)
+    return os.path.isfile(Path(path) / CONFIG) and not folders.is_temporary(path)
 
 
 def checkpoint_path(path: str | os.PathLike[str]) -> Path:
     """Where the checkpoint of a model in the making lives."""
     path = Path(path)
-    return path.with_name(path.name + ".checkpoint")
+    return path.parent / f"{path.name}.checkpoint"
 
 
 def check_new(path: str | os.PathLike[str], *, force: bool) -> None:
     """Before training: refuse a place that cannot be written or already holds something."""
-    path = Path(path)
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise NlpkitError(f"no such folder: {folder}", hint=f"mkdir -p {folder}")
-    if not os.access(folder, os.W_OK):
-        raise NlpkitError(f"cannot write {path}: permission denied")
-    if path.exists():
+    _check_free(path, force)
+    folders.check_place(path)
+    checkpoint = checkpoint_path(path)
+    try:
+        os.lstat(checkpoint)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise NlpkitError(f"cannot write {checkpoint}: {error.strerror}") from None
+    if not is_model(checkpoint):
+        raise NlpkitError(f"{checkpoint} exists and is not a checkpoint", hint="another name")
+
+
+def _check_free(path: str | os.PathLike[str], force: bool) -> None:
+    if not os.fspath(path):  # which would be the current folder
+        raise NlpkitError("a folder needs a name, not an empty one", hint="the path of a new one")
+    folders.recover(path)
+    if os.path.exists(path):
         if not is_model(path):
             raise NlpkitError(f"{path} exists and is not a model", hint="another name")
         if not force:
-            raise NlpkitError(f"{path} exists already", hint="--force to replace it")
+            raise NlpkitError(f"{path} exists already", hint="`force` to replace it")
 
 
 @contextlib.contextmanager
@@ -107,64 +145,101 @@ def create(
     >>> with create("m.model", ModelConfig(kind="demo")) as folder:  # doctest: +SKIP
     ...     (folder / "vocab.tsv").write_text("the\\t12\\n")
     """
-    path = Path(path)
-    check_new(path, force=force)
-    target = path.absolute()
-    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"))
-    try:
+    _check_free(path, force)
+    with folders.atomic_folder(path) as temporary:
         yield temporary
-        text = json.dumps(vars(config), indent=2, ensure_ascii=False, allow_nan=False)
-        (temporary / CONFIG).write_text(text + "\n", encoding="utf-8")
-        for file in temporary.iterdir():
-            with open(file, "rb") as handle:
-                os.fsync(handle.fileno())
-        temporary.chmod(0o777 & ~textio.umask())
-        if target.exists():
-            replaced = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.old"))
-            os.replace(target, replaced)
-            os.replace(temporary, target)
-            shutil.rmtree(replaced, ignore_errors=True)
-        else:
-            os.replace(temporary, target)
-    except OSError as error:
-        raise NlpkitError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        target = folders.resolve(path)
+        config.manifest = dict(manifest.make(temporary, target, _known_files(target)))
+        text = json.dumps(asdict(config), indent=2, ensure_ascii=False, allow_nan=False)
+        # half a character, as a path that is not UTF-8 has, becomes the escape that JSON knows
+        write_text(temporary / CONFIG, text + "\n", errors="backslashreplace")
 
 
-def load_config(path: str | os.PathLike[str], *, kind: str | None = None) -> ModelConfig:
-    """Read and check ``config.json``; ``kind`` is the kind of model the caller can use."""
+def load_config(
+    path: str | os.PathLike[str], *, kind: str | None = None, check_files: bool = True
+) -> ModelConfig:
+    """Read and check ``config.json``, and the other files against its manifest.
+
+    ``kind`` is the kind of model the caller can use.
+    """
     path = Path(path)
-    if not path.exists():
+    folders.recover(path)
+    if not os.path.exists(path):
         raise NlpkitError(f"no such model: {path}", hint="check the path")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise NlpkitError(f"cannot read {path}: permission denied")
     if not is_model(path):
         raise NlpkitError(f"{path} is not a model folder: it has no {CONFIG}")
-    try:
-        raw = textio.parse_json((path / CONFIG).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise NlpkitError(f"{path / CONFIG} is damaged: {error}") from None
+    file = path / CONFIG
+    raw = read_json(file)
     if not isinstance(raw, dict) or not isinstance(raw.get("kind"), str):
-        raise NlpkitError(f"{path / CONFIG} does not describe an nlpkit model")
+        raise NlpkitError(f"{file} does not describe an nlpkit model")
     version = raw.get("format_version")
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise NlpkitError(
-            f"{path} has format version {version}, this nlpkit reads up to {FORMAT_VERSION}",
+            f"{path} has format version {schema.plain(str(version))}, "
+            f"this nlpkit reads up to {FORMAT_VERSION}",
             hint="a newer nlpkit",
         )
-    known = {name: value for name, value in raw.items() if name in ModelConfig.__annotations__}
-    config = ModelConfig(**known)
-    for name, expected in (("settings", dict), ("metrics", dict), ("command", list)):
-        if not isinstance(getattr(config, name), expected):
-            raise NlpkitError(f"{path / CONFIG} is damaged: {name} is no {expected.__name__}")
+    config = schema.read(ModelConfig, raw, str(file), others=True)
     if kind is not None and config.kind != kind:
-        raise NlpkitError(f"{path} is a {config.kind} model, this command needs a {kind} model")
+        found = schema.plain(config.kind)
+        raise NlpkitError(f"{path} is a {found} model, not a {kind} model")
+    if check_files:
+        manifest.check(path, config.manifest)
     return config
+
+
+def write_text(file: Path, text: str, errors: str = "strict") -> None:
+    """Write text into a folder that ``create`` gave."""
+    step("write")
+    file.write_bytes(text.encode("utf-8", errors))
+
+
+def write_array(file: Path, array: Any) -> None:
+    """Write a numpy array into a folder that ``create`` gave."""
+    step("write")
+    with open(file, "wb") as out:
+        textio.save_array(out, array)
+
+
+def _known_files(path: Path) -> manifest.Manifest | None:
+    """The manifest of a folder that is about to be replaced, if it has one to rely on."""
+    with contextlib.suppress(NlpkitError):
+        return load_config(path).manifest
+    return None
+
+
+def read_bytes(file: Path) -> bytes:
+    """A small file of a model; a missing one is an error of one line."""
+    if not file.is_file():
+        raise NlpkitError(f"{file.parent} has no {file.name}", hint=schema.AGAIN)
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise NlpkitError(f"cannot read {file}: {error.strerror}") from None
+
+
+def read_text(file: Path) -> str:
+    """A text file of a model; one that is not UTF-8 is an error of one line."""
+    try:
+        return read_bytes(file).decode("utf-8")
+    except ValueError as error:
+        raise NlpkitError(f"{file} is damaged: {error}", hint=schema.AGAIN) from None
+
+
+def read_json(file: Path) -> Any:
+    """What a JSON file of a model holds."""
+    try:
+        return textio.parse_json(read_text(file))
+    except ValueError as error:
+        raise NlpkitError(f"{file} is damaged: {error}", hint=schema.AGAIN) from None
 
 
 def write_metrics(folder: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write the training curve into a folder that ``create`` gave."""
     lines = [json.dumps(dict(record), ensure_ascii=False) for record in records]
-    (folder / METRICS).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    write_text(folder / METRICS, "".join(line + "\n" for line in lines))
 
 
 def read_metrics(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
@@ -193,6 +268,7 @@ def save_tensors(
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
+    step("write")
     try:
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, file, metadata)
     except SafetensorError as error:
@@ -205,15 +281,32 @@ def save_tensors(
 def read_weights(path: str | os.PathLike[str], device: str = "cpu") -> dict[str, Any]:
     """Read ``weights.safetensors``; a missing, cut or foreign file is an error of one line."""
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
 
     file = Path(path) / WEIGHTS
     if not file.is_file():
         raise NlpkitError(f"{path} has no {WEIGHTS}", hint="train or copy the model again")
     try:
-        return load_file(file, device=device)
-    except (SafetensorError, ValueError, KeyError) as error:
+        tensors = load_tensors(file, device)
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         raise NlpkitError(f"{file} is damaged: {error}", hint="copy the model again") from None
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and tensor.numel() and tensor.itemsize > 1:
+            low, high = tensor.aminmax()  # both are NaN where any number is
+            if not (low.isfinite() and high.isfinite()):
+                what = f"{file}: the tensor {schema.plain(name)}"
+                raise NlpkitError(f"{what} holds NaN or infinity", hint=schema.AGAIN)
+    return tensors
+
+
+def load_tensors(file: Path, device: str = "cpu") -> dict[str, Any]:
+    """Named torch tensors of a file; the library itself takes no path that is not UTF-8."""
+    from safetensors.torch import load, load_file
+
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:
+        return {name: tensor.to(device) for name, tensor in load(file.read_bytes()).items()}
+    return load_file(file, device=device)
 
 
 def describe_files(path: str | os.PathLike[str]) -> list[tuple[str, int]]:

@@ -2,6 +2,8 @@
 
 Reading goes by *blocks*: about 256 kB of UTF-8 bytes that end at a line end. A block is cheap
 to hand to another process, and reading by blocks keeps memory constant however long the input is.
+A line that is longer than ``NLPKIT_MAX_LINE`` bytes (64 MiB unless set) is an error: a small
+archive can hold gigabytes without a line end.
 A line ends at ``\\n`` or ``\\r\\n`` and nowhere else: U+2028, NEL and form feed are part of a line.
 
 Writing a file goes to a temporary neighbour that is renamed when all is well, so a reader never
@@ -26,10 +28,14 @@ from dataclasses import dataclass
 from typing import IO, Any, BinaryIO, NoReturn, cast
 
 from nlpkit.errors import NlpkitError
+from nlpkit.faults import step
 
 BLOCK_SIZE = 1 << 18
 STDIN = "-"
 ERROR_POLICIES = ("strict", "replace", "ignore")
+LONGEST_LINE = 1 << 26
+LONGEST_LINE_VARIABLE = "NLPKIT_MAX_LINE"
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _BOM = codecs.BOM_UTF8
 
 
@@ -62,8 +68,8 @@ class Block:
 def _refuse_bytes(source: str, line: int, column: int, byte: int, encoding: str) -> NoReturn:
     raise NlpkitError(
         f"{source}: line {line}, byte {column}: 0x{byte:02x} is not valid {encoding}",
-        hint="--encoding latin-1 if the text is in another encoding, "
-        "or --errors replace to put U+FFFD there",
+        hint="`encoding` latin-1 if the text is in another encoding, "
+        "or `errors` replace to put U+FFFD there",
     )
 
 
@@ -121,11 +127,19 @@ def _reading(path: str) -> Iterator[BinaryIO]:
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             raise
-        what = "decompress" if path.endswith((".gz", ".bz2", ".xz", ".zst")) else "read"
-        raise NlpkitError(f"cannot {what} {source_name(path)}: {error}") from None
+        what = "decompress" if path.endswith(COMPRESSED) else "read"
+        reason = getattr(error, "strerror", None) or error
+        raise NlpkitError(f"cannot {what} {source_name(path)}: {reason}") from None
     finally:
         if path != STDIN:
             stream.close()
+
+
+def read_chunks(path: str, size: int = BLOCK_SIZE) -> Iterator[bytes]:
+    """The bytes of a file (or ``-``) as they are, decompressed by the name's ending."""
+    with _reading(path) as stream:
+        while chunk := stream.read(size):
+            yield chunk
 
 
 def _raw_chunks(path: str, encoding: str, errors: str, size: int) -> Iterator[bytes]:
@@ -157,12 +171,12 @@ def _raw_chunks(path: str, encoding: str, errors: str, size: int) -> Iterator[by
                 position = f"byte {done + good + 1} of the file"
                 raise NlpkitError(
                     f"{source_name(path)}: line {lines + 1}, {position}: not valid {encoding}",
-                    hint="--errors replace to put U+FFFD there",
+                    hint="`errors` replace to put U+FFFD there",
                 ) from None
             except UnicodeError as error:  # utf-16 without the mark that says which kind
                 raise NlpkitError(
                     f"{source_name(path)}: not valid {encoding}: {error}",
-                    hint=f"another --encoding, such as {encoding}-le or utf-8",
+                    hint=f"another `encoding`, such as {encoding}-le or utf-8",
                 ) from None
             done += len(chunk)
             lines += text.count("\n")
@@ -186,21 +200,46 @@ def read_blocks(
     (``Block.text``), which may be another process.
     """
     check_encoding(encoding)
+    longest = longest_line()
     for path in paths:
         source = source_name(path)
         line = 1
         rest: list[bytes] = []  # pieces of a line that has no end yet
-        for chunk in _raw_chunks(path, encoding, errors, block_size):
+        length = 0  # of these pieces
+        for chunk in _raw_chunks(path, encoding, errors, min(block_size, longest)):
+            end = chunk.find(b"\n")
+            if length + (len(chunk) if end < 0 else end) > longest:
+                refuse_long(source, line, longest)
             cut = chunk.rfind(b"\n") + 1
             if not cut:
                 rest.append(chunk)
+                length += len(chunk)
                 continue
             data = b"".join([*rest, chunk[:cut]])
             rest = [chunk[cut:]] if cut < len(chunk) else []
+            length = len(chunk) - cut
             yield Block(data, source, line)
             line += data.count(b"\n")
         if rest:
             yield Block(b"".join(rest), source, line)
+
+
+def longest_line() -> int:
+    """Bytes that a line may have, by the environment or as nobody said."""
+    text = os.environ.get(LONGEST_LINE_VARIABLE, "")
+    if text and not (text.isdecimal() and int(text)):
+        raise NlpkitError(
+            f"{LONGEST_LINE_VARIABLE} is {text!r}", hint="a number of bytes, such as 1000000000"
+        )
+    return int(text or LONGEST_LINE)
+
+
+def refuse_long(source: str, line: int, longest: int, what: str = "is") -> NoReturn:
+    """Say that a line, or what starts with it, is longer than the limit."""
+    raise NlpkitError(
+        f"{source}: line {line} {what} longer than {longest:,} bytes",
+        hint=f"{LONGEST_LINE_VARIABLE}=BYTES for a higher limit",
+    )
 
 
 def check_encoding(encoding: str) -> None:
@@ -234,16 +273,38 @@ def parse_json(text: str) -> Any:
         raise ValueError("too deeply nested") from None
 
 
+# --- temporary files ----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def temporary_files() -> Iterator[None]:
+    """Within this, what goes wrong with a temporary file is an error that says where they are."""
+    try:
+        yield
+    except OSError as error:
+        where = f"in {tempfile.tempdir}" if tempfile.tempdir else "anywhere"
+        raise NlpkitError(
+            f"cannot write temporary files {where}: {error.strerror or error}",
+            hint="TMPDIR=FOLDER with room in it",
+        ) from None
+
+
 # --- writing ------------------------------------------------------------------------------------
 
 
 def check_writable(path: str) -> None:
     """Fail now, not after an hour of work, when a file cannot be written there."""
-    folder = os.path.dirname(os.path.abspath(path))
+    folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         raise NlpkitError(f"{path} is a directory", hint="name a file in it")
     if not os.path.isdir(folder):
         raise NlpkitError(f"no such folder: {folder}", hint=f"mkdir -p {folder}")
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:  # a name that is too long, a link that leads to itself
+        raise NlpkitError(f"cannot write {path}: {error.strerror}") from None
     target = path if os.path.exists(path) else folder
     if not os.access(target, os.W_OK):
         raise NlpkitError(f"cannot write {path}: permission denied")
@@ -261,24 +322,49 @@ def atomic_writer(path: str) -> Iterator[IO[bytes]]:
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
         # a device or a pipe cannot be renamed over
         with _naming(path), open(path, "wb") as device:
+            step("write")
             yield device
         return
     mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o666 & ~umask()
     with _naming(path):
-        handle, temporary = tempfile.mkstemp(
-            dir=os.path.dirname(path), prefix=f".{os.path.basename(path)[:100]}.", suffix=".tmp"
-        )
+        step("create")
+        folder, name = os.path.split(path)
+        prefix = f".{short_name(name)}."
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=prefix, suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as out:
+                step("write")
                 yield out
                 out.flush()
+                step("fsync")
                 os.fsync(out.fileno())
             os.chmod(temporary, mode)
+            step("rename")
             os.replace(temporary, path)
+            sync_folder(folder)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
+
+
+def short_name(name: str) -> str:
+    """The start of a name, for a temporary neighbour whose own name must not grow too long.
+
+    >>> len(short_name("é" * 200))
+    50
+    """
+    return os.fsencode(name)[:100].decode("utf-8", "ignore")
+
+
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Have a renaming survive a power cut, where the system can promise that."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 @contextlib.contextmanager
@@ -309,8 +395,39 @@ def write_array(path: str, **arrays: Any) -> None:
     """Write ``.npy`` (the first array) or ``.npz`` (all, by name) atomically and without pickle."""
     import numpy
 
+    arrays = {name: _without_objects(values) for name, values in arrays.items()}
     with atomic_writer(path) as out:
         if path.endswith(".npz"):
-            numpy.savez_compressed(out, allow_pickle=False, **arrays)
+            numpy.savez_compressed(out, **arrays)
         else:
-            numpy.save(out, next(iter(arrays.values())), allow_pickle=False)
+            save_array(out, next(iter(arrays.values())))
+
+
+_ROWS = 1 << 14  # written at a time
+
+
+def save_array(out: IO[bytes], array: Any) -> None:
+    """Write ``.npy``; a full disk is an ``OSError`` with its reason, which numpy's own has not."""
+    import numpy
+
+    array = _without_objects(array)
+    header = {
+        "descr": numpy.lib.format.dtype_to_descr(array.dtype),
+        "fortran_order": False,
+        "shape": array.shape,
+    }
+    numpy.lib.format.write_array_header_1_0(out, header)
+    # a matrix whose rows lie apart in memory is copied in parts, never as a whole
+    for start in range(0, len(array) if array.ndim else 1, _ROWS):
+        rows = array[start : start + _ROWS] if array.ndim else array
+        out.write(numpy.ascontiguousarray(rows).reshape(-1).view(numpy.uint8).data)
+
+
+def _without_objects(values: Any) -> Any:
+    """An array of plain numbers: a file of Python objects would be a pickle."""
+    import numpy
+
+    array = numpy.asarray(values)
+    if array.dtype.hasobject:
+        raise ValueError("an array of Python objects is not written")
+    return array

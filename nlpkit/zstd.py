@@ -10,7 +10,7 @@ import io
 from typing import BinaryIO, cast
 
 # A few bytes can stand for very many: little is read at a time so that memory stays bounded.
-READ_SIZE = 4096
+READ_SIZE = 1024
 
 
 def open_zstd(path: str) -> BinaryIO:

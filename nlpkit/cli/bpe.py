@@ -37,10 +37,18 @@ def train(
     ] = "tokenizer.json",
     vocab_size: Annotated[
         int,
-        typer.Option("--vocab-size", min=1, help="Size in all: bytes, merges and special tokens."),
+        typer.Option(
+            "--vocab-size",
+            min=1,
+            max=1_000_000,
+            help="Size in all: bytes, merges and special tokens.",
+        ),
     ] = 8000,
     min_frequency: Annotated[
-        int, typer.Option("--min-frequency", min=1, help="Merge only pairs seen this often.")
+        int,
+        typer.Option(
+            "--min-frequency", min=1, max=options.MANY, help="Merge only pairs seen this often."
+        ),
     ] = 2,
     special: options.Special = None,
     encoding: options.Encoding = "utf-8",
@@ -50,25 +58,28 @@ def train(
     """Learn byte-level BPE merges from text.
 
     <|endoftext|> is always the first special token, --special adds to it. The file is the one that
-    the Hugging Face tokenizers library reads and writes.
+    the Hugging Face tokenizers library reads and writes. What has more than 256 letters, digits or
+    marks in a row is no word: it is cut into parts of that length, which is said on stderr.
 
     Examples:
       $ nlpkit bpe train sample_corpora/tales.txt -o tales.json --vocab-size 1000
       $ cat sample_corpora/tales.txt | nlpkit bpe train --special "<|user|>" -o chat.json
     """
-    from nlpkit.subwords import END_OF_TEXT, Subwords
+    from nlpkit.text.subwords import END_OF_TEXT, LONGEST_PIECE, Subwords, cut_long_pieces
 
     notes = Notes(quiet)
     textio.check_writable(output)
     paths = options.resolve_inputs(inputs)
-    size = 0
+    size = cuts = 0
 
     def texts() -> Iterator[str]:
-        nonlocal size
+        nonlocal size, cuts
         for block in textio.read_blocks(paths, encoding=encoding, errors=errors):
             size += len(block.data)
             # whole blocks keep the line ends, which are worth merges too
-            yield block.text(errors)
+            parts = cut_long_pieces(block.text(errors))
+            cuts += len(parts) - 1
+            yield from parts
 
     model = Subwords.train(
         texts(),
@@ -78,6 +89,8 @@ def train(
     )
     if not size:
         raise NlpkitError("no text to learn from", hint="a file with text in it")
+    if cuts:
+        notes.warn(f"cut {cuts:,} times within what is longer than {LONGEST_PIECE} characters")
     model.save(output)
     if len(model) < vocab_size:
         notes.warn(
@@ -107,7 +120,7 @@ def encode(
       $ echo "Once upon a time" | nlpkit bpe encode -m tales.json --json
     """
     from nlpkit.parallel import ordered_map
-    from nlpkit.subwords import Subwords
+    from nlpkit.text.subwords import Subwords
 
     Subwords.load(model)
     chosen = options.pick_format(format, json, "text")
@@ -120,7 +133,7 @@ def encode(
 
 
 def _make_encoder(path: str, format: str, errors: str) -> Callable[[textio.Block], bytes]:
-    from nlpkit.subwords import Subwords
+    from nlpkit.text.subwords import Subwords
 
     model = Subwords.load(path)
 
@@ -152,7 +165,7 @@ def decode(
       $ nlpkit bpe train sample_corpora/tales.txt -o tales.json --vocab-size 1000
       $ echo "Once upon a time" | nlpkit bpe encode -m tales.json | nlpkit bpe decode -m tales.json
     """
-    from nlpkit.subwords import Subwords
+    from nlpkit.text.subwords import Subwords
 
     subwords = Subwords.load(model)
     blocks = options.read_inputs(inputs, encoding, errors)

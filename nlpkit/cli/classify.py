@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from nlpkit import modeldir, textio
-from nlpkit.classifier.settings import ClassifierSettings
 from nlpkit.cli import labelling, options
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, open_output
 from nlpkit.errors import NlpkitError
+from nlpkit.tasks.classify.settings import ClassifierSettings
+from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.vocab import on_one_line
+
+if TYPE_CHECKING:
+    from nlpkit.tasks.classify.train import ClassifierRun
 
 DEFAULTS = ClassifierSettings()
 app = new_app("Label whole texts: sentiment, topic, language.")
 
 DataFormat = Annotated[
     Literal["tsv", "fasttext", "jsonl", "folder"] | None,
-    typer.Option("--format", help="How labels are written.", show_default="found out"),
+    typer.Option("--format", help="How labels are written.", show_default="detected"),
 ]
 Threshold = Annotated[
     float,
@@ -52,8 +57,9 @@ def train(
         typer.Option("--multi-label", help="A text may have several labels (a,b) or none."),
     ] = False,
     tokenizer: options.TokenizerName = DEFAULTS.tokenizer,
+    pattern: options.Pattern = DEFAULTS.pattern,
     lower: Annotated[
-        bool, typer.Option("--lower/--no-lower", help="Lower-case the text.")
+        bool, typer.Option("--lower/--no-lower", help="Lower-case the tokens.")
     ] = DEFAULTS.lower,
     ngrams: Annotated[
         int,
@@ -62,11 +68,17 @@ def train(
     dim: Annotated[
         int | None,
         typer.Option(
-            "--dim", min=1, help="Numbers in a learned embedding.", show_default="bow 8, else 100"
+            "--dim",
+            min=1,
+            max=options.WIDEST,
+            help="Numbers in a learned embedding.",
+            show_default="bow 8, else 100",
         ),
     ] = None,
     hidden: labelling.Hidden = DEFAULTS.hidden,
     layers: labelling.Layers = DEFAULTS.layers,
+    positions: labelling.Positions = DEFAULTS.positions,
+    norm: labelling.NormPlace = DEFAULTS.norm,
     pooling: Annotated[
         Literal["max", "average", "last"],
         typer.Option("--pooling", help="From tokens to a text."),
@@ -98,10 +110,11 @@ def train(
       $ nlpkit classify train sample_corpora/reviews.tsv -o reviews.model
       $ nlpkit classify train sample_corpora/reviews.tsv --model lstm -o lstm.model
     """
-    from nlpkit.classifier.data import read_examples
+    from nlpkit.tasks.classify.data import read_examples
 
     notes = Notes(quiet)
     modeldir.check_new(output, force=force)
+    Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern))  # a wrong setting fails here
     if fine_tune and vectors is None:
         raise UsageError("--fine-tune needs --vectors")
     examples = read_examples(
@@ -124,11 +137,14 @@ def train(
         ClassifierSettings,
         model=model,
         tokenizer=_full_path(tokenizer),
+        pattern=pattern,
         lower=lower,
         ngrams=ngrams,
         dim=dim,
         hidden=hidden,
         layers=layers,
+        positions=positions,
+        norm=norm,
         pooling=pooling,
         fine_tune=fine_tune,
         multi_label=multi_label or several,
@@ -137,8 +153,9 @@ def train(
         batch_size=batch_size,
         lr=lr,
     )
+    labelling.check_transformer("--model", model, positions, norm)
 
-    from nlpkit.classifier.train import ClassifierRun
+    from nlpkit.tasks.classify.train import ClassifierRun
 
     run = ClassifierRun(
         examples,
@@ -152,12 +169,23 @@ def train(
     notes.say(f"{len(examples):,} texts, {len(run.labels):,} labels, {kind}")
     if len(run.labels) == 1:
         notes.warn("the data has one label only: every text will get it")
-    labelling.draw_run(run, output, notes, resume=resume, seed=seed)
-    run.save(output, force=force)
+    _warn_of_strangers(run, notes)
+    labelling.draw_run(run, output, notes, vectors=vectors, resume=resume, force=force)
+
+
+def _warn_of_strangers(run: ClassifierRun, notes: Notes) -> None:
+    """Say so when training cannot help with new texts, because they have no words in common."""
+    share = run.unfamiliar()
+    if share > 0.5 and run.settings.tokenizer != "char":
+        what = "held-out texts have no token that training knows"
+        if not run.dev:
+            what = "texts have no token in common with any other"
+        ngrams = " --ngrams 4" if run.settings.model == "bow" else ""
+        notes.warn(f"{share:.0%} of the {what}: try -t char{ngrams}")
 
 
 def _full_path(tokenizer: str) -> str:
-    """A subword model is remembered by its whole path."""
+    """A subword model is found again when a run is resumed from elsewhere."""
     return os.path.abspath(tokenizer) if os.path.exists(tokenizer) else tokenizer
 
 
@@ -165,7 +193,9 @@ def _full_path(tokenizer: str) -> str:
 def predict(
     model: options.Model,
     inputs: options.Inputs = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Show so many labels a text.")] = 1,
+    k: Annotated[
+        int, typer.Option("-k", min=1, max=options.MANY, help="Show so many labels a text.")
+    ] = 1,
     threshold: Threshold = 0.0,
     input: Annotated[
         Literal["auto", "text", "jsonl"],
@@ -195,9 +225,9 @@ def predict(
       $ nlpkit classify predict reviews.model -k 2 --json sample_corpora/tales.txt | head -2
     """
     labelling.calm_threads()
-    from nlpkit.classifier.data import stream_texts
-    from nlpkit.classifier.predictor import Classifier
     from nlpkit.cli.classify_output import write_predictions
+    from nlpkit.tasks.classify.data import stream_texts
+    from nlpkit.tasks.classify.predictor import Classifier
 
     chosen = options.pick_format(format, json, "tsv")
     paths = options.resolve_inputs(inputs)
@@ -237,13 +267,13 @@ def evaluate(
       $ nlpkit classify evaluate reviews.model sample_corpora/reviews.tsv --confusion --json
     """
     labelling.calm_threads()
-    from nlpkit.classifier.data import read_examples
-    from nlpkit.classifier.predictor import Classifier
-    from nlpkit.classifier.scores import score_labels
     from nlpkit.cli import classify_output
+    from nlpkit.tasks.classify.data import read_examples
+    from nlpkit.tasks.classify.predictor import Classifier
+    from nlpkit.tasks.classify.scores import score_labels
 
     if plot is not None:
-        from nlpkit.pictures import check_picture
+        from nlpkit.plots import check_picture
 
         check_picture(plot)
     classifier = Classifier.load(model)
@@ -257,9 +287,8 @@ def evaluate(
     )
     unseen = {label for example in examples for label in example.labels} - set(classifier.labels)
     if unseen:
-        Notes().warn(
-            f"labels that training never saw count as mistakes: {' '.join(sorted(unseen))}"
-        )
+        names = " ".join(map(on_one_line, sorted(unseen)[:20]))
+        Notes().warn(f"labels that training never saw count as mistakes: {names}")
     scores = score_labels(examples, classifier, threshold)
     if plot is not None:
         classify_output.draw_confusions(scores, plot)
@@ -299,13 +328,14 @@ def explain(
       $ echo "Not bad at all" | nlpkit classify explain reviews.model --label negative --json
     """
     labelling.calm_threads()
-    from nlpkit.classifier.predictor import Classifier
     from nlpkit.cli import classify_output
+    from nlpkit.tasks.classify.predictor import Classifier
 
     paths = options.resolve_inputs(inputs)
     classifier = Classifier.load(model)
     if label is not None and label not in classifier.labels:
-        raise NlpkitError(f"no such label: {label}", hint=", ".join(classifier.labels.tokens[:20]))
+        known = ", ".join(map(on_one_line, classifier.labels.tokens[:20]))
+        raise NlpkitError(f"no such label: {on_one_line(label)}", hint=known)
     chosen = options.pick_format(format, json, classify_output.explain_format())
     with open_output("-") as out:
         for text in textio.read_lines(paths, encoding=encoding, errors=errors):

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nlpkit.classifier.explain import explain
 from nlpkit.cli.output import Writer
+from nlpkit.tasks.classify.explain import explain
+from nlpkit.text.vocab import on_one_line
 from nlpkit.textplot import sparkline
 
 if TYPE_CHECKING:
-    from nlpkit.classifier.predictor import Classifier
-    from nlpkit.classifier.scores import LabelScores
+    from nlpkit.tasks.classify.predictor import Classifier
+    from nlpkit.tasks.classify.scores import LabelScores
 
 MOST_LABELS = 30  # of a confusion matrix
 
@@ -47,6 +48,7 @@ def write_predictions(
             ]
             out.write_json({"text": text, "labels": found})
         return
+    names = list(map(on_one_line, names))
     lines = []
     for _, labels, sure in rows:
         pairs = zip(labels, sure, strict=True)
@@ -89,11 +91,12 @@ def show_scores(out: Writer, scores: LabelScores, *, json: bool, confusion: bool
     out.write("\nlabel\tprecision\trecall\tF1\tcount\n")
     for name, counts in sorted(scores.labels.items(), key=lambda pair: -pair[1].true):
         out.write(
-            f"{name}\t{100 * counts.precision:.2f}\t{100 * counts.recall:.2f}\t"
+            f"{on_one_line(name)}\t{100 * counts.precision:.2f}\t{100 * counts.recall:.2f}\t"
             f"{100 * counts.f1:.2f}\t{counts.true}\n"
         )
     if confusion:
         names, rows = confusion_matrix(scores)
+        names = list(map(on_one_line, names))
         out.write("\nright \\ predicted\t" + "\t".join(names) + "\n")
         for name, row in zip(names, rows, strict=True):
             out.write(name + "\t" + "\t".join(map(str, row)) + "\n")
@@ -122,7 +125,7 @@ def write_explanation(
 ) -> None:
     """One text with the influence of its words."""
     found = explain(classifier, text, label)
-    words = [
+    words: list[dict[str, Any]] = [
         {"word": text[start:end], "start": start, "end": end, "influence": round(influence, 4)}
         for (start, end), influence in zip(found.spans, found.influence, strict=True)
     ]
@@ -137,18 +140,21 @@ def write_explanation(
         )
         return
     if format == "tsv":
-        out.write(f"{found.label}\t{found.probability:.4f}\n")
-        out.write("".join(f"{word['word']}\t{word['influence']:+.4f}\n" for word in words) + "\n")
+        out.write(f"{on_one_line(found.label)}\t{found.probability:.4f}\n")
+        for word in words:
+            out.write(f"{on_one_line(word['word'])}\t{word['influence']:+.4f}\n")
+        out.write("\n")
         return
     strongest = max((abs(influence) for influence in found.influence), default=1.0) or 1.0
     pieces = []
     done = 0
     for (start, end), influence in zip(found.spans, found.influence, strict=True):
-        pieces.append(text[done:start])
-        pieces.append(_shade(text[start:end], influence / strongest))
+        pieces.append(out.safe(text[done:start]))
+        pieces.append(_shade(out.safe(text[start:end]), influence / strongest))
         done = end
-    pieces.append(text[done:])
-    out.write(f"{found.label} {100 * found.probability:.0f}%\t{''.join(pieces)}\n")
+    pieces.append(out.safe(text[done:]))
+    label = out.safe(on_one_line(found.label))
+    out.write_styled(f"{label} {100 * found.probability:.0f}%\t{''.join(pieces)}\n")
 
 
 def _shade(word: str, influence: float) -> str:

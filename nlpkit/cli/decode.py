@@ -10,7 +10,8 @@ from nlpkit.cli import options
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.cli.rows import read_rows
-from nlpkit.vocab import Vocab
+from nlpkit.text.pipeline import show
+from nlpkit.text.vocab import Vocab
 
 app = new_app()
 
@@ -35,11 +36,12 @@ def decode(
       $ echo "the king sat" | nlpkit encode -V world.vocab | nlpkit decode -V world.vocab
     """
     loaded = Vocab.load(vocab)
+    shown = {token: show(token) for token in loaded}
     special = frozenset(loaded.specials) if skip_special else frozenset()
     blocks = options.read_inputs(inputs, encoding, errors)
     with open_output(output) as out:
         for rows in read_rows(blocks, errors):
             for row in rows:
                 tokens = [token for token in loaded.decode(row) if token not in special]
-                out.write(" ".join(tokens) + "\n")
+                out.write(" ".join([shown[token] for token in tokens]) + "\n")
             out.flush()

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
 
+from nlpkit import textio
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
+from nlpkit.cli.progress_training import ask_to_stop
 from nlpkit.errors import NlpkitError
 from nlpkit.samples import sample_folder
 
@@ -139,7 +144,9 @@ def demo(
             raise NlpkitError(f"cannot make {keep}: {error.strerror}") from None
         _run_steps(Path(keep), quick)
         return
-    with tempfile.TemporaryDirectory(prefix="nlpkit-demo-") as folder:
+    with textio.temporary_files():
+        temporary = tempfile.TemporaryDirectory(prefix="nlpkit-demo-")
+    with temporary as folder:
         _run_steps(Path(folder), quick)
 
 
@@ -154,11 +161,37 @@ def _run_steps(folder: Path, quick: bool) -> None:
         command = step.quick if quick and step.quick else step.command
         with open_output("-") as out:
             out.write(f"\n{number}. {step.title}\n$ {command}\n")
-        done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, check=False)
-        if done.returncode:
-            raise NlpkitError(f"step {number} of the demo failed with exit code {done.returncode}")
+        code = _run(command, folder, environment)
+        if code:
+            raise NlpkitError(f"step {number} of the demo failed with exit code {code}")
     with open_output("-") as out:
         out.write(NEXT)
+
+
+def _run(command: str, folder: Path, environment: dict[str, str]) -> int:
+    """The exit code of a line of shell; when this command is stopped, so is all that it started."""
+    with ask_to_stop() as stopped:
+        process = subprocess.Popen(
+            ["bash", "-c", command], cwd=folder, env=environment, start_new_session=True
+        )
+    try:
+        if stopped():
+            raise KeyboardInterrupt
+        return process.wait()
+    except KeyboardInterrupt:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+        _await_group(process.pid)
+        raise
+
+
+def _await_group(group: int, seconds: float = 10.0) -> None:
+    """Wait until all processes of a group are gone, so that none writes any more; then end them."""
+    end = time.monotonic() + seconds
+    with contextlib.suppress(ProcessLookupError):
+        while True:
+            os.killpg(group, signal.SIGKILL if time.monotonic() > end else 0)
+            time.sleep(0.05)
 
 
 def _command_folder(folder: Path) -> str:

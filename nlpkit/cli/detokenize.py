@@ -9,8 +9,8 @@ import typer
 from nlpkit.cli import options
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
-from nlpkit.tokenizers.detokenize import detokenize as join_words
-from nlpkit.tokenizers.pipeline import SHOWN_SPACE
+from nlpkit.text.detokenize import detokenize as join_words
+from nlpkit.text.pipeline import SHOWN_SPACE
 
 app = new_app()
 

@@ -10,10 +10,10 @@ import typer
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.frame import Command, UsageError, new_app
-from nlpkit.cli.output import Notes, open_output
+from nlpkit.cli.output import Notes, check_output, open_output
 from nlpkit.errors import NlpkitError
-from nlpkit.tokenizers.pipeline import TokenSettings, read_tokens
-from nlpkit.vocab import UNK, Vocab
+from nlpkit.text.pipeline import TokenSettings, read_tokens
+from nlpkit.text.vocab import UNK, Vocab
 
 app = new_app()
 BOS, EOS = "<bos>", "<eos>"
@@ -52,6 +52,7 @@ def encode(
       $ echo "The king sat" | nlpkit encode --vocab world.vocab --bos -t word --lower --json
     """
     chosen = options.pick_format(format, json, "text")
+    check_output(output)
     loaded = Vocab.load(vocab)
     before = [_special_id(loaded, BOS)] if bos else []
     after = [_special_id(loaded, EOS)] if eos else []

@@ -3,7 +3,7 @@
 0    all went well (also when the reader of our pipe went away early)
 1    something the user can fix: one line on stderr says what, where and what to try
 2    wrong usage
-130  Ctrl-C
+130  Ctrl-C, SIGTERM or SIGHUP
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import inspect
-import os
+import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from nlpkit.errors import NlpkitError
+from nlpkit.cli.output import drop_stream, write_stderr
+from nlpkit.errors import NlpkitError, NlpkitWarning
 
 EXAMPLES = "Examples:"
 
@@ -34,21 +36,27 @@ class UsageError(NlpkitError):
 
 def fail(message: str, code: int = 1) -> None:
     """One line on stderr, then the exit code."""
-    if sys.stderr is not None:
-        line = " ".join(message.split("\n"))
-        sys.stderr.write(f"error: {line}\n")
+    line = " ".join(message.split("\n"))
+    write_stderr(f"error: {line}\n")
     raise typer.Exit(code)
 
 
+_PARAMETER = re.compile(r"`([a-z][a-z0-9_]*)`")
+
+
+def name_flags(message: str, command: Any) -> str:
+    """Engines speak of `parameters`: show those that the command has as its flags."""
+    flags = {
+        flag.lstrip("-").replace("-", "_"): flag
+        for parameter in command.params
+        for flag in parameter.opts
+        if flag.startswith("--")
+    }
+    return _PARAMETER.sub(lambda found: flags.get(found[1], found[0]), message)
+
+
 def _drop_stdout() -> None:
-    """Point stdout at nothing, so that the interpreter's last flush cannot fail again."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, sys.stdout.fileno())
-    except (OSError, ValueError, AttributeError):
-        sys.stdout = None
-    finally:
-        os.close(nowhere)
+    drop_stream("stdout")
 
 
 _CANNOT_WRITE = (
@@ -72,6 +80,25 @@ def full_disk_is_one_line() -> Iterator[None]:
             _drop_stdout()
             fail(f"cannot write {where}: {error.strerror}")
         raise
+
+
+@contextlib.contextmanager
+def _warnings_are_lines(*, quiet: bool) -> Iterator[None]:
+    """Warnings of engines without the file and line they come from."""
+    with warnings.catch_warnings():
+        show: Callable[..., None] = warnings.showwarning
+
+        def show_line(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
+            from nlpkit.cli.output import Notes
+
+            if issubclass(category, NlpkitWarning):
+                Notes(quiet).warn(str(message))
+            else:
+                show(message, category, *rest, **more)
+
+        warnings.showwarning = show_line
+        warnings.simplefilter("always", NlpkitWarning)
+        yield
 
 
 def hide_environment(command: Any) -> None:
@@ -105,7 +132,8 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            result = super().invoke(ctx)
+            with _warnings_are_lines(quiet=bool(ctx.params.get("quiet"))):
+                result = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
             return result
@@ -115,13 +143,18 @@ class Command(TyperCommand):
         except UsageError as error:
             fail(str(error), 2)
         except NlpkitError as error:
-            fail(str(error))
+            fail(name_flags(str(error), self))
         except BrokenPipeError:
             _drop_stdout()
             raise typer.Exit(0) from None
         except KeyboardInterrupt:
             _drop_stdout()
             fail("interrupted", 130)
+        except OSError as error:
+            if error.errno in _CANNOT_WRITE:
+                raise  # full_disk_is_one_line knows what to do
+            what = f"cannot open {error.filename}: " if error.filename else ""
+            fail(f"{what}{error.strerror or error}")
         except MemoryError:
             fail("out of memory (try: smaller inputs, batches or models)")
 

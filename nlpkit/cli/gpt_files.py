@@ -34,13 +34,13 @@ def import_(
 
     A folder has config.json, *.safetensors, and tokenizer.json or vocab.json + merges.txt. A
     nanoGPT checkpoint knows no tokeniser: name one, or give the text whose characters it learned.
+    A configuration that asks for other arithmetic than GPT-2's is honoured or refused.
 
     Examples:
       $ nlpkit gpt import gpt2/ -o gpt2.model
       $ nlpkit gpt import out/ckpt.pt --characters input.txt -o shakespeare.model
     """
-    from nlpkit.lm.gpt2 import import_gpt2, import_nanogpt
-    from nlpkit.lm.gptmodel import KIND
+    from nlpkit.pretrained.gpt2 import import_gpt2, import_nanogpt
 
     modeldir.check_new(output, force=force)
     if Path(source).is_dir():
@@ -50,11 +50,7 @@ def import_(
         if meta is not None:
             characters = "".join(block.text() for block in textio.read_blocks([meta]))
         gpt = import_nanogpt(source, tokenizer, characters)
-    record = modeldir.ModelConfig(
-        kind=KIND, settings={"architecture": gpt.model.settings.to_dict()}
-    )
-    with modeldir.create(output, record, force=force) as folder:
-        gpt.save(folder)
+    gpt.save(output, force=force)
     Notes(quiet).say(f"{gpt.model.count_parameters():,} parameters; wrote {output}")
 
 
@@ -68,15 +64,19 @@ def export(
 ) -> None:
     """Write a GPT-2 model as a folder that transformers loads.
 
-    Only models of GPT-2's kind fit that form: those that came in by nlpkit gpt import, trained
-    further or not.
+    Only models of GPT-2's kind and of subwords fit that form: those from nlpkit gpt train
+    --recipe gpt2 -t tokenizer.json, and those from nlpkit gpt import, trained further or not. The
+    recipe modern does not fit, whatever its --size.
 
     Examples:
-      $ nlpkit gpt export gpt2.model --to hf -o gpt2-again/
+      $ nlpkit bpe train sample_corpora/tales.txt -o tales.json --vocab-size 500
+      $ nlpkit gpt train sample_corpora/tales.txt -o tales.gpt2 --recipe gpt2 -t tales.json
+      $ nlpkit gpt export tales.gpt2 --to hf -o tales-hf/
     """
-    from nlpkit.lm.gpt2 import export_gpt2
-    from nlpkit.lm.gptmodel import GptModel
+    from nlpkit.pretrained.gpt2 import check_export, export_gpt2
+    from nlpkit.tasks.lm.model import GptModel
 
+    check_export(output)
     export_gpt2(GptModel.load(model), output)
     Notes(quiet).say(f"wrote {output}")
 
@@ -85,10 +85,12 @@ def attention(
     model: options.Model,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to read.")],
     layer: Annotated[
-        int | None, typer.Option("--layer", min=1, help="Only this layer, from 1.")
+        int | None,
+        typer.Option("--layer", min=1, max=options.DEEPEST, help="Only this layer, from 1."),
     ] = None,
     head: Annotated[
-        int | None, typer.Option("--head", min=1, help="Only this head, from 1.")
+        int | None,
+        typer.Option("--head", min=1, max=options.DEEPEST, help="Only this head, from 1."),
     ] = None,
     plot: Annotated[
         str | None, typer.Option("--plot", metavar="FILE", help="Draw it to a picture.")
@@ -104,9 +106,9 @@ def attention(
       $ nlpkit gpt attention tales.model "Once upon a time" --layer 1 --head 2
       $ nlpkit gpt attention tales.model "Once upon a time" --plot attention.png > weights.jsonl
     """
-    from nlpkit.lm.attention import attention_records, draw_attention
-    from nlpkit.lm.gptmodel import GptModel
-    from nlpkit.pictures import check_picture
+    from nlpkit.plots import check_picture
+    from nlpkit.tasks.lm.attention import attention_records, draw_attention
+    from nlpkit.tasks.lm.model import GptModel
 
     if plot is not None:
         check_picture(plot)

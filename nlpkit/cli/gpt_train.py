@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -13,11 +13,11 @@ from nlpkit.cli import options
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes
 from nlpkit.cli.progress_training import draw_training, prepare_torch
-from nlpkit.lm.recipes import GptSettings
+from nlpkit.tasks.lm.settings import GptSettings
 
 if TYPE_CHECKING:
-    from nlpkit.lm.gptmodel import GptModel
-    from nlpkit.training import Progress
+    from nlpkit.tasks.lm.model import GptModel
+    from nlpkit.training.loop import Progress
 
 DEFAULTS = GptSettings()
 
@@ -35,14 +35,35 @@ def train(
             show_default="char, or that of --init",
         ),
     ] = None,
+    recipe: Annotated[
+        Literal["modern", "gpt2"] | None,
+        typer.Option(
+            "--recipe",
+            help="What the model is made of; gpt2 can be exported to transformers.",
+            show_default=f"{DEFAULTS.recipe}, or that of --init",
+        ),
+    ] = None,
     size: Annotated[
-        str, typer.Option("--size", help="nano, micro, mini, small or gpt2: sets the next five.")
+        str,
+        typer.Option(
+            "--size",
+            help="nano, micro, mini, small or gpt2 (its sizes alone): sets the next five.",
+        ),
     ] = DEFAULTS.size,
-    layers: Annotated[int | None, typer.Option("--layers", min=1, help="Depth.")] = None,
-    heads: Annotated[int | None, typer.Option("--heads", min=1, help="Attention heads.")] = None,
-    dim: Annotated[int | None, typer.Option("--dim", min=2, help="Width.")] = None,
+    layers: Annotated[
+        int | None, typer.Option("--layers", min=1, max=options.DEEPEST, help="Depth.")
+    ] = None,
+    heads: Annotated[
+        int | None, typer.Option("--heads", min=1, max=options.DEEPEST, help="Attention heads.")
+    ] = None,
+    dim: Annotated[
+        int | None, typer.Option("--dim", min=2, max=options.WIDEST, help="Width.")
+    ] = None,
     block_size: Annotated[
-        int | None, typer.Option("--block-size", min=2, help="Longest context, in tokens.")
+        int | None,
+        typer.Option(
+            "--block-size", min=2, max=options.LONGEST, help="Longest context, in tokens."
+        ),
     ] = None,
     batch_size: options.BatchSize = None,
     dropout: options.Dropout = DEFAULTS.dropout,
@@ -61,27 +82,43 @@ def train(
         typer.Option("--schedule", help="How the learning rate falls after that, to 0 or not."),
     ] = DEFAULTS.schedule,
     grad_clip: Annotated[
-        float, typer.Option("--grad-clip", min=0.0, help="Longest gradient; 0 for any.")
+        float,
+        typer.Option("--grad-clip", min=0.0, max=1e6, help="Longest gradient; 0 for any."),
     ] = DEFAULTS.grad_clip,
     grad_accum: Annotated[
-        int, typer.Option("--grad-accum", min=1, help="Batches to a step.")
+        int, typer.Option("--grad-accum", min=1, max=100_000, help="Batches to a step.")
     ] = DEFAULTS.grad_accum,
     max_iters: Annotated[
-        int | None, typer.Option("--max-iters", min=1, help="Steps, when there is no --max-time.")
+        int | None,
+        typer.Option(
+            "--max-iters", min=1, max=options.MANY, help="Steps, when there is no --max-time."
+        ),
     ] = DEFAULTS.max_iters,
     max_time: options.MaxTime = None,
     eval_interval: Annotated[
         int | None,
         typer.Option(
-            "--eval-interval", min=1, help="Steps between evaluations.", show_default="20 in all"
+            "--eval-interval",
+            min=1,
+            max=options.MANY,
+            help="Steps between evaluations.",
+            show_default="20 in all",
         ),
     ] = None,
     val_fraction: Annotated[
         float,
-        typer.Option("--val-fraction", min=0.0, max=0.9, help="Last part of the text to hold out."),
+        typer.Option(
+            "--val-fraction",
+            min=0.0,
+            max=0.9,
+            help="Last part of the text to hold out; 0 is none.",
+        ),
     ] = DEFAULTS.val_fraction,
     sample_tokens: Annotated[
-        int, typer.Option("--sample", min=0, help="Show so many tokens at each evaluation.")
+        int,
+        typer.Option(
+            "--sample", min=0, max=options.LONGEST, help="Show so many tokens at each evaluation."
+        ),
     ] = 0,
     dtype: Annotated[
         Literal["float32", "bfloat16"], typer.Option("--dtype", help="Of the arithmetic.")
@@ -93,7 +130,10 @@ def train(
         str | None, typer.Option("--init", metavar="MODEL", help="Start from a model's weights.")
     ] = None,
     freeze: Annotated[
-        int, typer.Option("--freeze", min=0, help="Lowest layers of --init to leave alone.")
+        int,
+        typer.Option(
+            "--freeze", min=0, max=options.DEEPEST, help="Lowest layers of --init to leave alone."
+        ),
     ] = DEFAULTS.freeze,
     seed: options.Seed = 1,
     device: options.Device = "auto",
@@ -115,19 +155,21 @@ def train(
       $ nlpkit gpt train sample_corpora/tales.txt -o tales.model --max-time 30s
       $ nlpkit gpt train sample_corpora/world.txt -o world.gpt --size nano --max-iters 100
       $ nlpkit gpt train sample_corpora/tales.txt -o more.model --init tales.model --max-iters 20
+      $ nlpkit gpt train sample_corpora/tales.txt -o tales.gpt2 --recipe gpt2 --max-iters 100
     """
-    started = time.monotonic()
     from nlpkit.device import memory_advice
-    from nlpkit.lm.distributed import Processes
-    from nlpkit.lm.gptmodel import KIND, GptModel
-    from nlpkit.lm.gpttrain import new_model, prepare_training, stream_loss
-    from nlpkit.lm.stream import split_stream, tokenize_stream
+    from nlpkit.tasks.lm.model import GptModel
+    from nlpkit.tasks.lm.stream import split_stream, tokenize_stream
+    from nlpkit.tasks.lm.train import finish_training, new_model, prepare_training, recipe_of
+    from nlpkit.text.codec import check_same_codec
+    from nlpkit.training.distributed import Processes
 
     processes = Processes.from_environment()
     notes = Notes(quiet or not processes.is_first)
     if freeze and init is None:
         raise UsageError("--freeze needs --init")
     given: dict[str, Any] = {
+        "recipe": recipe,
         "layers": layers,
         "heads": heads,
         "dim": dim,
@@ -154,6 +196,10 @@ def train(
         modeldir.check_new(output, force=force)
     chosen = processes.join(prepare_torch(device, threads, notes))
     start = None if init is None else GptModel.load(init)
+    if start is not None:
+        settings = replace(settings, recipe=recipe_of(start.model, recipe))
+        if tokenizer is not None:
+            check_same_codec(start.codec, tokenizer)
     blocks = textio.read_blocks(options.resolve_inputs(text), encoding=encoding, errors=errors)
     folder = os.path.dirname(os.path.abspath(output))
     codec, ids = tokenize_stream(
@@ -165,7 +211,7 @@ def train(
             raise UsageError("--init brings its own --layers, --heads, --dim and --block-size")
     else:
         with memory_advice():
-            model = new_model(settings, len(codec))
+            model = new_model(settings, len(codec), chosen)
     model = model.to(chosen)
     training, validation = split_stream(ids, model.settings.block_size, settings.val_fraction)
     notes.say(
@@ -175,21 +221,27 @@ def train(
     trainer = prepare_training(model, training, validation, settings, processes)
     gpt = GptModel(model, codec)
     data = modeldir.data_hash([ids.data.cast("B")])  # stays on disk
-    run = {**vars(settings), "processes": processes.count}
+    run = {**vars(settings), "processes": processes.count, "init": init}
     checkpoint = modeldir.checkpoint_path(output)
     if resume:
         trainer.load(checkpoint, run, data)
-    if settings.max_time:  # who gives a run five minutes means the whole of it
-        trainer.counters.seconds += processes.agree(time.monotonic() - started, chosen)
 
     def show_sample(progress: Progress) -> None:
-        if sample_tokens and progress.heldout is not None:
+        if sample_tokens and progress.due:
+            gpt.model.eval()
             notes.say(f"--- step {progress.step}\n{_sample_text(gpt, sample_tokens, seed)}")
+
+    def write() -> None:
+        loss = finish_training(gpt, trainer, validation, settings, data)
+        gpt.save(output, force=force)
+        measured = "" if loss is None else f"held-out loss {loss:.4f} nats per token; "
+        notes.say(f"{measured}wrote {output}")
 
     if processes.is_first:
         draw_training(
             trainer,
             notes,
+            write,
             checkpoint=checkpoint,
             settings=run,
             data_hash=data,
@@ -199,28 +251,11 @@ def train(
         for _ in trainer.fit():
             pass
         trainer.keep_best()
-    if processes.is_first:
-        loss = stream_loss(model, validation)
-        values = {name: value for name, value in vars(settings).items() if value is not None}
-        for internal in ("muon_lr", "freeze"):
-            values.pop(internal)
-        architecture = model.settings.to_dict()
-        record = modeldir.ModelConfig(
-            kind=KIND,
-            settings={**values, "architecture": architecture},
-            seed=seed,
-            data_hash=data,
-            metrics={"heldout_loss": loss},
-        )
-        with modeldir.create(output, record, force=force) as target:
-            gpt.save(target)
-            modeldir.write_metrics(target, trainer.counters.records)
-        notes.say(f"held-out loss {loss:.4f} nats per token; wrote {output}")
     processes.leave()
 
 
 def _sample_text(gpt: GptModel, tokens: int, seed: int) -> str:
-    from nlpkit.lm.sampling import SamplingSettings
+    from nlpkit.generate.sampling import SamplingSettings
 
     steps = gpt.continue_prompts([""], tokens, SamplingSettings(temperature=0.8), seed)
     return "".join(new for step in steps for _, new in step)

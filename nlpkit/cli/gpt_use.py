@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterable
@@ -16,7 +17,9 @@ from nlpkit.cli.output import Notes, Writer, open_output
 from nlpkit.errors import NlpkitError
 
 if TYPE_CHECKING:
-    from nlpkit.lm.gptmodel import Continuation, GptModel
+    from nlpkit.tasks.lm.model import Continuation, GptModel
+
+_STREAM = 1 << 12
 
 
 def sample(
@@ -30,18 +33,25 @@ def sample(
         typer.Option("--prompt-file", metavar="FILE", help="Go on from the whole of a file."),
     ] = None,
     max_tokens: Annotated[
-        int, typer.Option("--max-tokens", "-n", min=1, help="Tokens to write.")
+        int, typer.Option("--max-tokens", "-n", min=1, max=options.MANY, help="Tokens to write.")
     ] = 200,
-    samples: Annotated[int, typer.Option("--samples", min=1, help="Texts for each prompt.")] = 1,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, max=10_000, help="Texts for each prompt.")
+    ] = 1,
     temperature: options.Temperature = 0.8,
     top_k: options.TopK = 0,
     top_p: options.TopP = 1.0,
     min_p: Annotated[
         float,
-        typer.Option("--min-p", help="Draw only from tokens this share as likely as the first."),
+        typer.Option(
+            "--min-p", help="Draw only from tokens this share, 0 to 1, as likely as the first."
+        ),
     ] = 0.0,
     repetition_penalty: Annotated[
-        float, typer.Option("--repetition-penalty", help="Above 1: tokens that were there, rarer.")
+        float,
+        typer.Option(
+            "--repetition-penalty", help="Above 1, up to 100: tokens that were there, rarer."
+        ),
     ] = 1.0,
     stop: Annotated[
         list[str] | None,
@@ -63,14 +73,16 @@ def sample(
         Literal["none", "int8"], typer.Option("--quantize", help="Weights of 8 bits: faster.")
     ] = "none",
     seed: options.Seed = 1,
-    device: options.Device = "cpu",
+    device: options.UseDevice = "auto",
     threads: options.Threads = 0,
+    quiet: options.Quiet = False,
 ) -> None:
     """Let a model write.
 
     Prompts on standard input, one a line, are continued together. Beyond its block size a model
-    forgets the older half of its context. Keys of --json: prompt, text, tokens, logprobs (natural
-    logarithms, by token), finish (length or stop).
+    forgets the older half of its context. A text ends at --max-tokens, at --stop or where the model
+    ends it (the end-of-text mark of subwords). Keys of --json: prompt, text, tokens, logprobs
+    (natural logarithms, by token), finish (length or stop).
 
     Examples:
       $ nlpkit gpt train sample_corpora/tales.txt -o tales.model --max-time 30s
@@ -81,8 +93,9 @@ def sample(
     import torch
 
     from nlpkit.device import memory_advice, pick_device
-    from nlpkit.lm.gptmodel import GptModel
-    from nlpkit.lm.sampling import SamplingSettings
+    from nlpkit.generate.sampling import SamplingSettings
+    from nlpkit.tasks.lm.model import GptModel
+    from nlpkit.text.codec import count_ids
 
     torch.set_num_threads(options.resolve_jobs(threads))
     sampling = SamplingSettings(
@@ -95,17 +108,24 @@ def sample(
     if prompt is not None and prompt_file is not None:
         raise UsageError("give a PROMPT or --prompt-file, not both")
     prompts = _prompts(prompt, prompt_file)
-    gpt = GptModel.load(model, pick_device(device))
+    rows = [text for text in prompts for _ in range(samples)]
+    gpt = GptModel.load(model)
+    sampling.check_vocab(count_ids(gpt.codec))
+    read = sum(len(gpt.encode_prompt(text)) for text in prompts)
+    device = "cpu" if device == "auto" and quantize == "int8" else device
+    chosen = pick_device(device, gpt.work(samples * (read + len(prompts) * max_tokens)))
+    gpt.model.to(chosen)
+    notes = Notes(quiet)
     if quantize == "int8" or gpt.pays_to_compile(max_tokens):
-        _announce_compiler()
+        _announce_compiler(notes)
     if quantize == "int8":
         gpt.quantize()
     else:
         gpt.speed_up(max_tokens)
     as_json = options.pick_format(format, json, "text") == "jsonl"
-    rows = [text for text in prompts for _ in range(samples)]
     on_terminal = sys.stdout is not None and sys.stdout.isatty()
     live = len(rows) == 1 and not as_json and (on_terminal if stream is None else stream)
+    notes.say(f"device {chosen}")
     started, drawn, first = time.perf_counter(), 0, 0.0
     finished: list[Continuation] = []
     with open_output("-") as out, memory_advice("fewer --samples or prompts at a time"):
@@ -133,12 +153,12 @@ def sample(
         )
 
 
-def _announce_compiler() -> None:
-    from nlpkit.compiling import FIRST_TIME, is_compiled
-    from nlpkit.lm.kernels import step
+def _announce_compiler(notes: Notes) -> None:
+    from nlpkit.kernels.compiling import FIRST_TIME, is_compiled
+    from nlpkit.kernels.transformer import step
 
     if not is_compiled(step):
-        Notes().say(FIRST_TIME)
+        notes.say(FIRST_TIME)
 
 
 def _prompts(prompt: str | None, prompt_file: str | None) -> list[str]:
@@ -175,14 +195,19 @@ def score(
     stride: Annotated[
         int | None,
         typer.Option(
-            "--stride", min=1, help="Tokens from window to window.", show_default="half a block"
+            "--stride",
+            min=1,
+            max=options.LONGEST,
+            help="Tokens from window to window.",
+            show_default="half a block",
         ),
     ] = None,
     json: options.Json = False,
-    device: options.Device = "cpu",
+    device: options.UseDevice = "auto",
     threads: options.Threads = 0,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
 ) -> None:
     """Say how well a model predicts text: perplexity, bits per token and byte.
 
@@ -197,11 +222,14 @@ def score(
     import torch
 
     from nlpkit.device import pick_device
-    from nlpkit.lm.gptmodel import GptModel
+    from nlpkit.tasks.lm.model import GptModel
 
     torch.set_num_threads(options.resolve_jobs(threads))
-    gpt = GptModel.load(model, pick_device(device))
-    blocks = textio.read_blocks(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    gpt = GptModel.load(model)
+    paths = options.resolve_inputs(inputs)
+    chosen = pick_device(device, gpt.work(sum(map(_guess_size, paths))))
+    gpt.model.to(chosen)
+    blocks = textio.read_blocks(paths, encoding=encoding, errors=errors)
     texts: Iterable[str] = (line for block in blocks for line in block.lines(errors))
     if not lines:
         texts = ["".join(block.text(errors) for block in blocks)]
@@ -224,3 +252,9 @@ def score(
                 out.write("\t".join(str(value) for value in record.values()) + "\n")
             else:
                 out.write("".join(f"{name}\t{value}\n" for name, value in record.items()))
+    Notes(quiet).say(f"device {chosen}")
+
+
+def _guess_size(path: str) -> int:
+    """Bytes of a file; of a stream, which may be of any length, a guess."""
+    return os.path.getsize(path) if os.path.isfile(path) else _STREAM

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from nlpkit import modeldir
 from nlpkit.cli import options
@@ -14,25 +18,58 @@ app = new_app()
 
 
 @app.command(cls=Command)
-def info(model: options.Model, json: options.Json = False) -> None:
+def info(
+    model: options.Model,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Check the SHA-256 of every file and look for NaN instead."),
+    ] = False,
+    json: options.Json = False,
+) -> None:
     """Show what a model is: kind, size, settings, training curve.
 
     The keys of --json are those of config.json, and files (bytes by name), bytes (in all) and
-    curve (the records of metrics.jsonl).
+    curve (the records of metrics.jsonl). Those of --verify --json are verified, files and bytes
+    (how many), unlisted (names of files that are not in the manifest), and file and reason (of
+    the first damage, or null).
 
     Examples:
       $ nlpkit info world.model
       $ nlpkit info world.model --json
+      $ nlpkit info world.model --verify
     """
+    if verify:
+        _verify(model, json)
+        return
     config = modeldir.load_config(model)
     files = modeldir.describe_files(model)
     curve = modeldir.read_metrics(model)
     size = sum(size for _, size in files)
     with open_output("-") as out:
         if json:
-            out.write_json({**vars(config), "files": dict(files), "bytes": size, "curve": curve})
+            out.write_json({**asdict(config), "files": dict(files), "bytes": size, "curve": curve})
         else:
             _show(out, config, files, size, curve)
+
+
+def _verify(model: str, json: bool) -> None:
+    from nlpkit.verify import verify
+
+    verdict = verify(model)
+    damage = verdict.damage
+    with open_output("-") as out:
+        if json:
+            record = {"verified": damage is None, **asdict(verdict)}
+            del record["damage"]
+            reason = None if damage is None else damage.reason or "it is missing"
+            record |= {"file": damage and damage.file, "reason": reason}
+            out.write_json(record)
+        elif damage is None:
+            out.write(f"{verdict.files} files, {_bytes(verdict.bytes)}: all as they were written\n")
+            if verdict.unlisted:
+                out.write(f"not in the manifest: {', '.join(verdict.unlisted)}\n")
+    if damage is not None:
+        raise damage.error(Path(model))
 
 
 def _show(
@@ -44,7 +81,8 @@ def _show(
 ) -> None:
     out.write(f"{config.kind} model, {_bytes(size)}\n")
     out.write(f"made by nlpkit {config.nlpkit_version} on {config.created}\n")
-    out.write(f"  {' '.join(config.command)}\n")
+    if config.command:
+        out.write(f"  {_printable(' '.join(config.command))}\n")
     for title, pairs in (
         ("settings", config.settings),
         ("final metrics", config.metrics),
@@ -65,7 +103,7 @@ def draw_curve(curve: list[dict[str, Any]]) -> str:
     from nlpkit.textplot import plot
 
     losses = [record["loss"] for record in curve if isinstance(record.get("loss"), int | float)]
-    losses = [loss for loss in losses if math.isfinite(loss)]
+    losses = [loss for loss in losses if abs(loss) <= sys.float_info.max]
     if len(losses) < 2:
         return ""
     share = [100 * index / (len(losses) - 1) for index in range(len(losses))]
@@ -73,7 +111,12 @@ def draw_curve(curve: list[dict[str, Any]]) -> str:
 
 
 def _value(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else _printable(str(value))
+
+
+def _printable(text: str) -> str:
+    """Bytes of a path that are not UTF-8, as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _bytes(size: float) -> str:

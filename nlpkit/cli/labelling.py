@@ -3,25 +3,46 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
 
 import typer
 
+from nlpkit.cli import options
+from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes
 from nlpkit.modeldir import checkpoint_path
 
 if TYPE_CHECKING:
     import torch
 
-    from nlpkit.training import Trainer
+    from nlpkit.training.loop import Trainer
     from nlpkit.vectors.store import Vectors
 
 Layers = Annotated[
-    int, typer.Option("--layers", min=1, help="Layers of the encoder, one on the other.")
+    int,
+    typer.Option(
+        "--layers", min=1, max=options.DEEPEST, help="Layers of the encoder, one on the other."
+    ),
 ]
 Hidden = Annotated[
-    int, typer.Option("--hidden", min=1, help="Width of each direction of the encoder.")
+    int,
+    typer.Option(
+        "--hidden", min=1, max=options.WIDEST, help="Width of each direction of the encoder."
+    ),
+]
+Positions = Annotated[
+    Literal["decay", "sinusoidal"],
+    typer.Option(
+        "--positions",
+        help="transformer: how it knows the order: attention falls with distance, as is learned, "
+        "or waves are added to the words.",
+    ),
+]
+NormPlace = Annotated[
+    Literal["pre", "post"],
+    typer.Option(
+        "--norm", help="transformer: LayerNorm before attention and network, or after each sum."
+    ),
 ]
 StartVectors = Annotated[
     str | None,
@@ -35,10 +56,14 @@ FineTune = Annotated[
     bool, typer.Option("--fine-tune", help="Let training correct the vectors of words it sees.")
 ]
 WordDim = Annotated[
-    int, typer.Option("--word-dim", min=1, help="Numbers in a learned word embedding.")
+    int,
+    typer.Option(
+        "--word-dim", min=1, max=options.WIDEST, help="Numbers in a learned word embedding."
+    ),
 ]
 Epochs = Annotated[
-    int | None, typer.Option("--epochs", min=1, help="How often to go over the data.")
+    int | None,
+    typer.Option("--epochs", min=1, max=options.MOST_EPOCHS, help="How often to go over the data."),
 ]
 
 Settings = TypeVar("Settings")
@@ -52,10 +77,20 @@ class Run(Protocol):
 
     def data_hash(self) -> str: ...
 
+    def common_settings(self) -> dict[str, Any]: ...
+
+    def save(self, path: str, *, force: bool = False) -> None: ...
+
 
 def settings_from(kind: type[Settings], **flags: Any) -> Settings:
     """Settings with the flags that were given; None leaves the default where it lives."""
     return kind(**{name: value for name, value in flags.items() if value is not None})
+
+
+def check_transformer(flag: str, encoder: str, positions: str, norm: str) -> None:
+    """Refuse flags of the transformer with another encoder, which ``flag`` names."""
+    if encoder != "transformer" and (positions, norm) != ("decay", "pre"):
+        raise UsageError(f"--positions and --norm need {flag} transformer")
 
 
 def calm_threads() -> None:
@@ -85,21 +120,26 @@ def start_torch(device: str, threads: int, notes: Notes) -> torch.device:
 
     torch.set_num_threads(threads or available_cores())
     keep_freed_memory()
-    chosen = pick_device(device)
-    if device == "auto" and chosen.type == "mps":
-        chosen = torch.device("cpu")  # mps lacks the sparse gradients of embeddings
+    chosen = pick_device(device, sparse=True)
     notes.say(f"training on {chosen}")
     return chosen
 
 
-def draw_run(run: Run, output: str, notes: Notes, *, resume: bool, seed: int) -> None:
-    """Train to the end, from the checkpoint when asked; Ctrl-C leaves a checkpoint."""
+def draw_run(
+    run: Run, output: str, notes: Notes, *, vectors: str | None, resume: bool, force: bool
+) -> None:
+    """Train to the end, from the checkpoint when asked, and save; Ctrl-C leaves a checkpoint."""
     from nlpkit.cli.progress_training import draw_training
 
-    settings = {**asdict(run.settings), "seed": seed}
+    settings = {**run.common_settings(), "vectors": vectors}
     checkpoint = checkpoint_path(output)
     if resume:
         run.trainer.load(checkpoint, settings, run.data_hash())
     draw_training(
-        run.trainer, notes, checkpoint=checkpoint, settings=settings, data_hash=run.data_hash()
+        run.trainer,
+        notes,
+        lambda: run.save(output, force=force),
+        checkpoint=checkpoint,
+        settings=settings,
+        data_hash=run.data_hash(),
     )

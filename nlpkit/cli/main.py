@@ -17,6 +17,7 @@ from typer.main import get_command_name
 
 import nlpkit
 from nlpkit.cli.frame import full_disk_is_one_line, hide_environment
+from nlpkit.cli.signals import run_interruptible
 
 
 class Entry(NamedTuple):
@@ -152,8 +153,8 @@ def root(
     """The classics of neural NLP as shell commands, from raw text to vectors."""
 
 
-def main() -> None:
-    """Entry point: text is UTF-8 whatever the locale says."""
+def run() -> None:
+    """Run the command line: text is UTF-8 whatever the locale says."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.reconfigure(  # type: ignore[union-attr]
@@ -162,3 +163,8 @@ def main() -> None:
                 errors="backslashreplace" if stream is sys.stderr else "strict",
             )
     app(prog_name="nlpkit")
+
+
+def main() -> None:
+    """``run``, and signals are answered, but for those that come while this module is loaded."""
+    run_interruptible(run)

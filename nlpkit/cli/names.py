@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,11 +12,11 @@ from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
 from nlpkit.cli.progress_training import draw_training, prepare_torch
 from nlpkit.errors import NlpkitError
-from nlpkit.lm.recipes import NamesSettings
+from nlpkit.tasks.names.settings import NamesSettings
 
 if TYPE_CHECKING:
-    from nlpkit.lm.namedata import Name
-    from nlpkit.lm.names import NamesModel
+    from nlpkit.tasks.names.data import Name
+    from nlpkit.tasks.names.model import NamesModel
 
 DEFAULTS = NamesSettings()
 app = new_app("Name generators: train, sample, score, report.")
@@ -41,7 +40,8 @@ def train(
         ),
     ] = None,
     test_size: Annotated[
-        int | None, typer.Option("--test-size", min=1, help="Number of names to hold out.")
+        int | None,
+        typer.Option("--test-size", min=1, max=options.MANY, help="Number of names to hold out."),
     ] = None,
     test_file: Annotated[
         str | None,
@@ -55,6 +55,7 @@ def train(
         typer.Option(
             "--epochs",
             min=0.01,
+            max=options.MOST_EPOCHS,
             help="Passes over the names, when there is no --max-time.",
             show_default="7, more for few names",
         ),
@@ -64,15 +65,24 @@ def train(
         typer.Option(
             "--dim",
             min=2,
+            max=options.WIDEST,
             help="Width.",
             show_default="64; 96 from --max-time 3m on; 128 if recurrent",
         ),
     ] = None,
     layers: Annotated[
         int | None,
-        typer.Option("--layers", min=1, help="Depth.", show_default="4; 2 if recurrent"),
+        typer.Option(
+            "--layers",
+            min=1,
+            max=options.DEEPEST,
+            help="Depth.",
+            show_default="4; 2 if recurrent",
+        ),
     ] = None,
-    heads: Annotated[int, typer.Option("--heads", min=1, help="Attention heads.")] = DEFAULTS.heads,
+    heads: Annotated[
+        int, typer.Option("--heads", min=1, max=options.DEEPEST, help="Attention heads.")
+    ] = DEFAULTS.heads,
     order: Annotated[
         int,
         typer.Option("--order", min=1, max=20, help="Characters that ngram and mlp look back."),
@@ -93,6 +103,7 @@ def train(
         typer.Option(
             "--weight-decay",
             min=0.0,
+            max=10.0,
             help="Pull of weights towards 0.",
             show_default="0.1; 0.2 from --max-time 3m on",
         ),
@@ -100,7 +111,11 @@ def train(
     batch_size: Annotated[
         int | None,
         typer.Option(
-            "--batch-size", min=1, help="Rows of 32 characters to a step.", show_default="up to 64"
+            "--batch-size",
+            min=1,
+            max=options.LONGEST,
+            help="Rows of 32 characters to a step.",
+            show_default="up to 64",
         ),
     ] = None,
     seed: options.Seed = 1,
@@ -125,10 +140,14 @@ def train(
       $ nlpkit names train sample_corpora/names-ca.txt -o ca.model --model gru --max-time 20s
       $ nlpkit names train sample_corpora/names-en.txt -o baseline.model --model ngram
     """
-    started = time.monotonic()
-    from nlpkit.lm.namedata import parse_names, split_names
-    from nlpkit.lm.names import KIND, count_characters, prepare_training
-    from nlpkit.lm.settings import MODEL_NAMES
+    from nlpkit.models.settings import MODEL_NAMES
+    from nlpkit.tasks.names.data import parse_names, split_names
+    from nlpkit.tasks.names.model import (
+        count_characters,
+        finish_training,
+        hash_names,
+        prepare_training,
+    )
 
     if model not in MODEL_NAMES:
         raise NlpkitError(f"no model {model!r}", hint=", ".join(MODEL_NAMES))
@@ -139,11 +158,8 @@ def train(
     found = parse_names(textio.read_lines(options.resolve_inputs(names), **read))
     if test_file is not None:
         heldout = parse_names(textio.read_lines(test_file, **read))
-    elif test_fraction is not None:
-        size = max(1, round(test_fraction * len(set(found))))
-        found, heldout = split_names(found, seed=seed, size=size)
     else:
-        found, heldout = split_names(found, seed=seed, size=test_size)
+        found, heldout = split_names(found, seed=seed, fraction=test_fraction, size=test_size)
     given: dict[str, Any] = {
         "model": model,
         "dim": dim,
@@ -167,50 +183,37 @@ def train(
         f"{len(named.alphabet):,} characters; {model} of "
         f"{named.model.count_parameters():,} parameters"
     )
-    data = modeldir.data_hash(f"{name}\n".encode() for name in [*found, *heldout])
-    curve: list[dict[str, Any]] = []
-    if trainer is not None:
-        run = vars(settings)
-        checkpoint = modeldir.checkpoint_path(output)
-        if resume:
-            trainer.load(checkpoint, run, data)
-        if settings.max_time:  # who gives a run five minutes means the whole of it
-            trainer.counters.seconds += time.monotonic() - started
-        draw_training(
-            trainer,
-            notes,
-            checkpoint=checkpoint,
-            settings=run,
-            data_hash=data,
-            unit="characters",
-        )
-        curve = trainer.counters.records
-    loss = named.loss(heldout)
-    record = modeldir.ModelConfig(
-        kind=KIND,
-        settings=_recorded(settings, named),
-        seed=seed,
+
+    def write() -> None:
+        loss = finish_training(named, trainer, heldout, settings)
+        named.save(output, force=force)
+        notes.say(f"held-out loss {loss:.4f} nats per character; wrote {output}")
+
+    if trainer is None:
+        write()
+        return
+    run = {**vars(settings), "names held out": len(heldout)}
+    data = hash_names([*found, *heldout])
+    checkpoint = modeldir.checkpoint_path(output)
+    if resume:
+        trainer.load(checkpoint, run, data)
+    draw_training(
+        trainer,
+        notes,
+        write,
+        checkpoint=checkpoint,
+        settings=run,
         data_hash=data,
-        metrics={"heldout_loss": loss},
+        unit="characters",
     )
-    with modeldir.create(output, record, force=force) as folder:
-        named.save(folder)
-        modeldir.write_metrics(folder, curve)
-    notes.say(f"held-out loss {loss:.4f} nats per character; wrote {output}")
-
-
-def _recorded(settings: NamesSettings, named: NamesModel) -> dict[str, Any]:
-    """Settings by the names of options, so that the file serves as --config."""
-    values = {name: value for name, value in vars(settings).items() if value is not None}
-    for internal in ("muon_lr", "patience"):
-        values.pop(internal)
-    return {**values, "architecture": named.model.settings.to_dict()}
 
 
 @app.command(cls=Command)
 def sample(
     model: options.Model,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Names to make.")] = 20,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, max=options.MANY, help="Names to make.")
+    ] = 20,
     prefix: Annotated[str, typer.Option("--prefix", help="Begin so; - reads one a line.")] = "",
     suffix: Annotated[str, typer.Option("--suffix", help="End so.")] = "",
     contains: Annotated[str, typer.Option("--contains", help="Have this inside.")] = "",
@@ -218,10 +221,12 @@ def sample(
         str, typer.Option("--pattern", metavar="REGEX", help="Match this as a whole.")
     ] = "",
     min_length: Annotated[
-        int, typer.Option("--min-length", min=1, help="Fewest characters of a name.")
+        int,
+        typer.Option("--min-length", min=1, max=options.MANY, help="Fewest characters of a name."),
     ] = 1,
     max_length: Annotated[
-        int | None, typer.Option("--max-length", min=1, help="Most characters of a name.")
+        int | None,
+        typer.Option("--max-length", min=1, max=options.MANY, help="Most characters of a name."),
     ] = None,
     label: Annotated[str, typer.Option("--label", help="Names of this label.")] = "",
     unique: Annotated[bool, typer.Option("--unique", help="No name twice.")] = False,
@@ -229,7 +234,8 @@ def sample(
         bool, typer.Option("--novel", help="No name that the model was trained on.")
     ] = False,
     tries: Annotated[
-        int, typer.Option("--tries", min=1, help="Names to draw before giving up.")
+        int,
+        typer.Option("--tries", min=1, max=options.MANY, help="Names to draw before giving up."),
     ] = 10_000,
     temperature: options.Temperature = 1.0,
     top_k: options.TopK = 0,
@@ -240,7 +246,8 @@ def sample(
     format: options.RowsFormat = None,
     json: options.Json = False,
     seed: options.Seed = 1,
-    device: options.Device = "cpu",
+    device: options.UseDevice = "auto",
+    quiet: options.Quiet = False,
 ) -> None:
     """Make new names, a name a line.
 
@@ -255,15 +262,17 @@ def sample(
       $ printf 'Al\\nBe\\n' | nlpkit names sample en.model -n 2 --prefix -
     """
     from nlpkit.device import pick_device
-    from nlpkit.lm.names import NamesModel
-    from nlpkit.lm.namesample import Constraints, sample_names
-    from nlpkit.lm.sampling import SamplingSettings
+    from nlpkit.generate.sampling import SamplingSettings
+    from nlpkit.tasks.names.model import NamesModel
+    from nlpkit.tasks.names.sample import Constraints, sample_names
 
     sampling = SamplingSettings(temperature=temperature, top_k=top_k, top_p=top_p)
-    named = NamesModel.load(model, pick_device(device))
+    named = NamesModel.load(model)
     prefixes = [prefix]
     if prefix == textio.STDIN:
         prefixes = list(textio.read_lines(options.resolve_inputs([textio.STDIN])))
+    chosen = pick_device(device, named.work(len(prefixes) * count * named.longest))
+    named.model.to(chosen)
     with open_output("-") as out:
         for number, beginning in enumerate(prefixes):
             constraints = Constraints(
@@ -284,6 +293,7 @@ def sample(
                 found.extend(sample_names(named, count, constraints, seed + number))
             finally:
                 _write_names(out, named, found, scores, rows_format(format, json))
+    Notes(quiet).say(f"device {chosen}")
 
 
 def _write_names(
@@ -307,11 +317,16 @@ def score(
     inputs: options.Inputs = None,
     least: Annotated[
         int | None,
-        typer.Option("--least", min=1, help="Only the N names least like the training names."),
+        typer.Option(
+            "--least",
+            min=1,
+            max=options.MANY,
+            help="Only the N names least like the training names.",
+        ),
     ] = None,
     format: options.RowsFormat = None,
     json: options.Json = False,
-    device: options.Device = "cpu",
+    device: options.UseDevice = "auto",
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
     quiet: options.Quiet = False,
@@ -327,28 +342,34 @@ def score(
       $ nlpkit names score en.model sample_corpora/names-en.txt --least 10
     """
     from nlpkit.device import pick_device
-    from nlpkit.lm.namedata import parse_names
-    from nlpkit.lm.names import NamesModel, bits_per_character
+    from nlpkit.tasks.names.data import parse_names
+    from nlpkit.tasks.names.model import NamesModel, bits_per_character, count_characters
 
-    named = NamesModel.load(model, pick_device(device))
+    named = NamesModel.load(model)
     lines = textio.read_lines(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
     names = parse_names(lines)
+    chosen = pick_device(device, named.work(count_characters(names)))
+    named.model.to(chosen)
     rows = [
         (name.text, nats, bits_per_character(nats, name.text))
         for name, nats in zip(names, named.nats(names), strict=True)
     ]
-    total = sum(nats for _, nats, _ in rows) / sum(len(name.text) + 1 for name in names)
+    total = sum(nats for _, nats, _ in rows) / count_characters(names)
     if least is not None:
         rows = sorted(rows, key=lambda row: -row[2])[:least]
     with open_output("-") as out:
         write_rows(out, ("name", "nats", "bits_per_character"), rows, rows_format(format, json))
-    Notes(quiet).say(f"{len(names):,} names, {total:.4f} nats per character, ends included")
+    Notes(quiet).say(
+        f"{len(names):,} names, {total:.4f} nats per character, ends included; device {chosen}"
+    )
 
 
 @app.command(cls=Command)
 def report(
     model: options.Model,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Names to make.")] = 1000,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, max=options.MANY, help="Names to make.")
+    ] = 1000,
     plot: Annotated[
         str | None,
         typer.Option("--plot", metavar="FILE", help="Draw lengths and letters to a picture."),
@@ -356,7 +377,8 @@ def report(
     temperature: options.Temperature = 1.0,
     json: options.Json = False,
     seed: options.Seed = 1,
-    device: options.Device = "cpu",
+    device: options.UseDevice = "auto",
+    quiet: options.Quiet = False,
 ) -> None:
     """Compare what a model makes with what it was trained on.
 
@@ -370,15 +392,17 @@ def report(
       $ nlpkit names report en.model --plot names.png --json
     """
     from nlpkit.device import pick_device
-    from nlpkit.lm.namereport import compare, draw, show
-    from nlpkit.lm.names import NamesModel
-    from nlpkit.lm.namesample import Constraints, sample_names
-    from nlpkit.lm.sampling import SamplingSettings
-    from nlpkit.pictures import check_picture
+    from nlpkit.generate.sampling import SamplingSettings
+    from nlpkit.plots import check_picture
+    from nlpkit.tasks.names.model import NamesModel
+    from nlpkit.tasks.names.report import compare, draw, show
+    from nlpkit.tasks.names.sample import Constraints, sample_names
 
     if plot is not None:
         check_picture(plot)
-    named = NamesModel.load(model, pick_device(device))
+    named = NamesModel.load(model)
+    chosen = pick_device(device, named.work(count * named.longest))
+    named.model.to(chosen)
     constraints = Constraints(
         sampling=SamplingSettings(temperature=temperature), tries=max(10_000, 10 * count)
     )
@@ -391,3 +415,4 @@ def report(
             out.write_json(record)
         else:
             out.write(show(record))
+    Notes(quiet).say(f"device {chosen}")

@@ -10,7 +10,18 @@ from typing import Annotated, Any, Literal
 import typer
 
 from nlpkit.cli.frame import NoInput, UsageError
+from nlpkit.cli.terminal import visible
 from nlpkit.textio import STDIN, Block, parse_json, read_blocks
+
+# The largest values that options take: far beyond any use, and still no danger to the machine. What
+# is allowed here and does not fit in memory is refused by its size, see nlpkit.memory.
+MANY = 1_000_000_000  # of what is only counted or compared
+WIDEST = 65_536  # numbers in a vector or layer
+DEEPEST = 1_000  # layers, heads
+LONGEST = 1_048_576  # tokens in a context, rows in a batch
+MOST_EPOCHS = 1_000_000
+MOST_WORKERS = 1_024  # threads or processes
+LARGEST_SEED = 2**32 - 1  # what every library takes
 
 Inputs = Annotated[
     list[str] | None,
@@ -46,14 +57,28 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No notes or progress
 Json = Annotated[bool, typer.Option("--json", help="Short for --format jsonl.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing model.")]
 Jobs = Annotated[
-    int, typer.Option("--jobs", "-j", min=0, help="Processes to use; 0 is one per core.")
+    int,
+    typer.Option(
+        "--jobs", "-j", min=0, max=MOST_WORKERS, help="Processes to use; 0 is one per core."
+    ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of every random choice.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="Seed of every random choice.")
+]
 Threads = Annotated[
-    int, typer.Option("--threads", min=0, help="Threads to use; 0 is one per core.")
+    int,
+    typer.Option("--threads", min=0, max=MOST_WORKERS, help="Threads to use; 0 is one per core."),
 ]
 Device = Annotated[
     str, typer.Option("--device", metavar="NAME", help="auto (cuda, then mps, then cpu) or one.")
+]
+UseDevice = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="auto (cuda or mps if there is much to do, else cpu) or one.",
+    ),
 ]
 TokenizerName = Annotated[
     str,
@@ -116,7 +141,7 @@ Stopwords = Annotated[
     typer.Option("--stopwords", metavar="en|FILE", help="Drop these words (FILE: a word a line)."),
 ]
 MinLength = Annotated[
-    int, typer.Option("--min-length", min=0, help="Drop tokens of fewer characters.")
+    int, typer.Option("--min-length", min=0, max=MANY, help="Drop tokens of fewer characters.")
 ]
 VocabFile = Annotated[
     str,
@@ -147,38 +172,46 @@ MaxTime = Annotated[
         "--max-time",
         metavar="TIME",
         parser=parse_duration,
-        help="Train for this long: 90, 30s, 5m or 1.5h. How far that gets depends on the machine.",
+        help="Train for this long from the first step on: 90, 30s, 5m or 1.5h. "
+        "How far that gets depends on the machine.",
     ),
 ]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on from the checkpoint of an interrupted run.")
 ]
 LearningRate = Annotated[
-    float | None, typer.Option("--lr", min=0.0, help="Highest learning rate of AdamW.")
+    float | None, typer.Option("--lr", min=0.0, max=10.0, help="Highest learning rate of AdamW.")
 ]
 BatchSize = Annotated[
-    int | None, typer.Option("--batch-size", min=1, help="Examples to a step and process.")
+    int | None,
+    typer.Option("--batch-size", min=1, max=LONGEST, help="Examples to a step and process."),
 ]
 Dropout = Annotated[
     float | None,
     typer.Option("--dropout", min=0.0, max=0.9, help="Share of activations set to 0 in training."),
 ]
 WeightDecay = Annotated[
-    float | None, typer.Option("--weight-decay", min=0.0, help="Pull of weights towards 0.")
+    float | None,
+    typer.Option("--weight-decay", min=0.0, max=10.0, help="Pull of weights towards 0."),
 ]
 
 Temperature = Annotated[
     float,
     typer.Option(
-        "--temperature", "-T", help="Below 1 plays safe, above 1 dares; 0 takes the likeliest."
+        "--temperature",
+        "-T",
+        help="Below 1 plays safe, above 1 dares; 0 takes the likeliest; 100 at most.",
     ),
 ]
 TopK = Annotated[
-    int, typer.Option("--top-k", min=0, help="Draw from the K likeliest only; 0 is all.")
+    int,
+    typer.Option("--top-k", min=0, max=MANY, help="Draw from the K likeliest only; 0 is all."),
 ]
 TopP = Annotated[
     float,
-    typer.Option("--top-p", help="Draw from the likeliest that together have this probability."),
+    typer.Option(
+        "--top-p", help="Draw from the likeliest that together have this probability, up to 1."
+    ),
 ]
 
 
@@ -190,7 +223,7 @@ def _load_config(ctx: typer.Context, path: str | None) -> str | None:
     names = {parameter.name for parameter in ctx.command.params}
     unknown = sorted(set(values) - names)
     if unknown:
-        raise typer.BadParameter(f"{path}: no such setting here: {', '.join(unknown)}")
+        raise typer.BadParameter(f"{path}: no such setting here: {visible(', '.join(unknown))}")
     ctx.default_map = {**(ctx.default_map or {}), **values}
     return path
 
@@ -217,6 +250,10 @@ def read_config(path: str) -> dict[str, Any]:
             if isinstance(values, dict):
                 # tables inside are the model's own, not options of a command
                 values = {name: value for name, value in values.items() if type(value) is not dict}
+                # a model keeps its subword model beside its settings
+                beside = Path(path).with_name("tokenizer.json")
+                if values.get("tokenizer") == beside.name and beside.is_file():
+                    values["tokenizer"] = str(beside)
         else:
             if sys.version_info >= (3, 11):
                 import tomllib
@@ -225,7 +262,7 @@ def read_config(path: str) -> dict[str, Any]:
             values = tomllib.loads(text)
     except OSError as error:
         raise typer.BadParameter(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{path}: {error}") from None
     if not isinstance(values, dict):
         raise typer.BadParameter(f"{path}: expected settings by name")

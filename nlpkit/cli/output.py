@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from nlpkit import textio
+from nlpkit.cli.terminal import safe_for, visible
 from nlpkit.errors import NlpkitError
 
 STDOUT = "-"
 
 
 class Writer:
-    """UTF-8 text to an open binary stream."""
+    """UTF-8 text to an open binary stream; a terminal sees control characters as escapes."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.stream = stream
+        self._to_terminal = stream.isatty()
 
     def write(self, text: str) -> None:
         """Write text; a lone surrogate (it can come from JSON) is an error, not half a line."""
+        self.write_styled(self.safe(text))
+
+    def safe(self, text: str) -> str:
+        """Text from a file, as it may stand between codes of our own."""
+        return visible(text) if self._to_terminal else text
+
+    def write_styled(self, text: str) -> None:
+        """Write text with colours or a drawn table; what comes from files went through ``safe``."""
         try:
             self.stream.write(text.encode("utf-8"))
         except UnicodeEncodeError as error:
@@ -34,15 +45,24 @@ class Writer:
 
     def write_bytes(self, data: bytes) -> None:
         """Write what is UTF-8 already."""
+        if self._to_terminal:
+            data = visible(data.decode("utf-8", "replace")).encode()
         self.stream.write(data)
 
     def write_json(self, record: Mapping[str, Any]) -> None:
-        """One JSON object on a line."""
-        self.write(json.dumps(record, ensure_ascii=False) + "\n")
+        """One JSON object on a line; JSON has an escape for a lone surrogate."""
+        text = self.safe(json.dumps(record, ensure_ascii=False)) + "\n"
+        self.stream.write(text.encode("utf-8", "backslashreplace"))
 
     def flush(self) -> None:
         """Let a waiting reader have what is there."""
         self.stream.flush()
+
+
+def check_output(path: str) -> None:
+    """For a command that writes when all is read: find out before whether it can."""
+    if path != STDOUT:
+        textio.check_writable(path)
 
 
 @contextlib.contextmanager
@@ -69,11 +89,11 @@ def write_rows(
 
         table = Table(*columns)
         for row in rows:
-            table.add_row(*(_show(value) for value in row))
+            table.add_row(*(out.safe(_show(value)) for value in row))
         console = Console(markup=False, emoji=False, highlight=False)  # [b] and :x: are data
         with console.capture() as capture:
             console.print(table)
-        out.write(capture.get())
+        out.write_styled(capture.get())
         return
     for row in rows:
         if format == "jsonl":
@@ -96,6 +116,27 @@ def rows_format(chosen: str | None, json_flag: bool = False) -> str:
     return pick_format(chosen, json_flag, "table" if on_terminal else "tsv")
 
 
+def drop_stream(name: Literal["stdout", "stderr"]) -> None:
+    """Point a stream at nothing, so that the interpreter's last flush cannot fail again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, getattr(sys, name).fileno())
+    except (OSError, ValueError, AttributeError):
+        setattr(sys, name, None)
+    finally:
+        os.close(nowhere)
+
+
+def write_stderr(text: str) -> None:
+    """Say something; work does not stop because nobody listens, such as a closed terminal."""
+    if sys.stderr is not None:
+        try:
+            sys.stderr.write(safe_for(sys.stderr, text))
+            sys.stderr.flush()
+        except OSError:
+            drop_stream("stderr")
+
+
 class Notes:
     """Notes, warnings and progress on stderr, or silence with ``--quiet``."""
 
@@ -104,9 +145,8 @@ class Notes:
 
     def say(self, message: str) -> None:
         """A line for the person at the terminal."""
-        if not self.quiet and sys.stderr is not None:
-            sys.stderr.write(message + "\n")
-            sys.stderr.flush()
+        if not self.quiet:
+            write_stderr(message + "\n")
 
     def warn(self, message: str) -> None:
         """Something that may surprise later."""
@@ -156,7 +196,10 @@ class Progress:
         trace: TracebackType | None,
     ) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            try:
+                self._bar.stop()
+            except OSError:
+                drop_stream("stderr")
 
     def update(self, done: float, extra: str = "") -> None:
         """Say how far the work is; ``extra`` is shown behind (a loss, a speed)."""

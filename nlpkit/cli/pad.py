@@ -9,7 +9,7 @@ import typer
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.frame import Command, UsageError, new_app
-from nlpkit.cli.output import Writer, open_output
+from nlpkit.cli.output import Writer, check_output, open_output
 from nlpkit.cli.rows import read_rows
 from nlpkit.errors import NlpkitError
 
@@ -27,7 +27,10 @@ def pad(
     ] = "auto",
     padding: options.Padding = "pre",
     truncating: options.Truncating = "pre",
-    value: Annotated[int, typer.Option("--value", help="What to fill up with.")] = 0,
+    value: Annotated[
+        int,
+        typer.Option("--value", min=-(2**63), max=2**63 - 1, help="What to fill up with."),
+    ] = 0,
     format: options.TextFormat = None,
     json: options.Json = False,
     output: options.ArrayOutput = "-",
@@ -45,8 +48,9 @@ def pad(
       $ printf '1\\n2 3\\n4 5 6\\n' | nlpkit pad --padding post --json
       $ printf '1\\n2 3\\n4 5 6\\n' | nlpkit pad --padding post -o ids.npz
     """
-    from nlpkit.sequences import pad_sequences, sequence_mask
+    from nlpkit.text.arrays import pad_sequences, sequence_mask
 
+    check_output(output)
     length = _length(maxlen)
     chosen = options.pick_format(format, json, "text")
     blocks = options.read_inputs(inputs, encoding, errors)

@@ -11,7 +11,7 @@ from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
-from nlpkit.sentences import sentence_spans
+from nlpkit.text.sentences import sentence_spans
 
 app = new_app()
 
@@ -82,12 +82,16 @@ def sentences(
 def _paragraphs(blocks: Iterator[textio.Block], errors: str, wrapped: bool) -> Iterator[str | None]:
     """Paragraphs, an empty one for an empty line, and None where a waiting reader may be served."""
     lines: list[str] = []
+    length, longest = 0, textio.longest_line()
     for block in blocks:
-        for line in block.lines(errors):
+        for number, line in enumerate(block.lines(errors), block.first_line):
             if not wrapped:
                 yield line
             elif line.strip():
+                length = length + len(line) if lines else len(line)
                 lines.append(line)
+                if length > longest:
+                    textio.refuse_long(block.source, number, longest, "ends a paragraph")
             else:
                 if lines:
                     yield " ".join(lines)

@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from nlpkit import modeldir, textio
+from nlpkit import folders, modeldir, textio
 from nlpkit.cli import labelling, options
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, open_output
-from nlpkit.conll import Format
-from nlpkit.tagger.settings import Switch, TaggerSettings
+from nlpkit.tasks.tag.settings import Switch, TaggerSettings
+from nlpkit.text.conll import Format
 
 app = new_app("Tag words with parts of speech, entities or other labels.")
 
@@ -22,7 +22,7 @@ DataFormat = Annotated[
         "--format",
         help="How the data is written: CoNLL-U, other columns, word/TAG lines, or a string, "
         "a tab and a tag for each character.",
-        show_default="found out",
+        show_default="detected",
     ),
 ]
 Column = Annotated[
@@ -36,12 +36,20 @@ Column = Annotated[
 ]
 TokenColumn = Annotated[
     int | None,
-    typer.Option("--token-column", min=1, help="Column of the token.", show_default="found out"),
+    typer.Option(
+        "--token-column",
+        min=1,
+        max=options.MANY,
+        help="Column of the token.",
+        show_default="detected",
+    ),
 ]
 TagColumn = Annotated[
     int | None,
     typer.Option(
         "--tag-column",
+        min=-options.MANY,
+        max=options.MANY,
         help="Column of the tag; negative from the end.",
         show_default="entities if any, else the last",
     ),
@@ -75,6 +83,8 @@ def train(
     ] = DEFAULTS.encoder,
     layers: labelling.Layers = DEFAULTS.layers,
     hidden: labelling.Hidden = DEFAULTS.hidden,
+    positions: labelling.Positions = DEFAULTS.positions,
+    norm: labelling.NormPlace = DEFAULTS.norm,
     one_way: Annotated[
         bool, typer.Option("--one-way", help="Look at the words before only, not behind.")
     ] = False,
@@ -107,6 +117,7 @@ def train(
         typer.Option(
             "--word-dropout",
             min=0.0,
+            max=1e6,
             help="Hide a word seen n times in s/(s+n) of cases, to learn unknown words.",
         ),
     ] = None,
@@ -121,7 +132,8 @@ def train(
     ] = None,
     epochs: labelling.Epochs = None,
     batch_tokens: Annotated[
-        int | None, typer.Option("--batch-tokens", min=1, help="Tokens to a step.")
+        int | None,
+        typer.Option("--batch-tokens", min=1, max=options.LONGEST, help="Tokens to a step."),
     ] = None,
     lr: options.LearningRate = None,
     seed: options.Seed = 1,
@@ -148,9 +160,9 @@ def train(
       $ nlpkit tag train sample_corpora/tagged-train.conllu --column misc:NER -o ner.model
       $ nlpkit tag train sample_corpora/tagged-train.conllu --vectors world.model -o pos.model
     """
-    from nlpkit.tagger.check import find_illegal
-    from nlpkit.tagger.layouts import LayoutChoice
-    from nlpkit.tagger.reading import read_tagged
+    from nlpkit.tasks.tag.check import find_illegal
+    from nlpkit.tasks.tag.layouts import LayoutChoice
+    from nlpkit.tasks.tag.reading import read_tagged
 
     notes = Notes(quiet)
     modeldir.check_new(output, force=force)
@@ -163,6 +175,8 @@ def train(
         encoder=encoder,
         layers=layers,
         hidden=hidden,
+        positions=positions,
+        norm=norm,
         one_way=one_way,
         crf=crf,
         chars=chars,
@@ -177,10 +191,11 @@ def train(
         batch_tokens=batch_tokens,
         lr=lr,
     )
+    labelling.check_transformer("--encoder", encoder, positions, norm)
     if fine_tune and vectors is None:
         raise UsageError("--fine-tune needs --vectors")
 
-    from nlpkit.tagger.train import TaggerRun, TrainingData
+    from nlpkit.tasks.tag.train import TaggerRun, TrainingData
 
     tagged = TrainingData.of(sentences, layout)
     for line in _first(find_illegal(tagged.sentences, tagged.scheme)):
@@ -200,8 +215,7 @@ def train(
         f"{len(tagged.sentences):,} sentences, {len(run.lexicon.words):,} words, "
         f"{len(run.tags):,} tags{scheme}"
     )
-    labelling.draw_run(run, output, notes, resume=resume, seed=seed)
-    run.save(output, force=force)
+    labelling.draw_run(run, output, notes, vectors=vectors, resume=resume, force=force)
 
 
 def _first(problems: list[str], shown: int = 5) -> list[str]:
@@ -251,7 +265,7 @@ def predict(
     """
     labelling.calm_threads()
     from nlpkit.cli.tag_output import predict_stream
-    from nlpkit.tagger.predictor import Tagger
+    from nlpkit.tasks.tag.predictor import Tagger
 
     chosen = options.pick_format(format, json, "auto")
     paths = options.resolve_inputs(inputs)
@@ -288,7 +302,10 @@ def evaluate(
         typer.Option("--plot", metavar="FILE", help="Draw the confusions to a .png or .svg."),
     ] = None,
     worst: Annotated[
-        int, typer.Option("--worst", min=0, help="Show so many sentences with most mistakes.")
+        int,
+        typer.Option(
+            "--worst", min=0, max=options.MANY, help="Show so many sentences with most mistakes."
+        ),
     ] = 0,
     json: options.Json = False,
     encoding: options.Encoding = "utf-8",
@@ -307,14 +324,15 @@ def evaluate(
     """
     labelling.calm_threads()
     from nlpkit.cli import tag_report
-    from nlpkit.tagger.evaluate import evaluate_files, evaluate_model
-    from nlpkit.tagger.layouts import LayoutChoice
+    from nlpkit.tasks.tag.evaluate import evaluate_files, evaluate_model
+    from nlpkit.tasks.tag.layouts import LayoutChoice
 
     if plot is not None:
-        from nlpkit.pictures import check_picture
+        from nlpkit.plots import check_picture
 
         check_picture(plot)
     choice = LayoutChoice(format, column, token_column, tag_column)
+    folders.recover(model)
     if os.path.isdir(model):
         result = evaluate_model(model, test, choice, encoding=encoding, errors=errors)
     else:
@@ -350,9 +368,9 @@ def check(
       $ nlpkit tag check --column misc:NER sample_corpora/tagged-train.conllu --json
     """
     from nlpkit.cli import tag_report
-    from nlpkit.tagger.check import check_data, check_overlap
-    from nlpkit.tagger.layouts import LayoutChoice
-    from nlpkit.tagger.reading import read_tagged
+    from nlpkit.tasks.tag.check import check_data, check_overlap
+    from nlpkit.tasks.tag.layouts import LayoutChoice
+    from nlpkit.tasks.tag.reading import read_tagged
 
     choice = LayoutChoice(format, column, token_column, tag_column)
     read = [read_tagged([path], choice, encoding=encoding, errors=errors)[0] for path in data]

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nlpkit import conll
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Writer
-from nlpkit.conll import Layout, Sentence
-from nlpkit.tagger.layouts import CONLLU, detect_layout
-from nlpkit.tagger.reading import looks_tagged, sample, stream_sentences
+from nlpkit.tasks.tag.layouts import CONLLU, detect_layout
+from nlpkit.tasks.tag.reading import looks_tagged, sample, stream_sentences, until_content
+from nlpkit.text import conll
+from nlpkit.text.conll import Layout, Sentence
+from nlpkit.text.patterns import Span, find_spans
 from nlpkit.textio import Block
-from nlpkit.tokenizers.base import Span, find_spans
 
 if TYPE_CHECKING:
-    from nlpkit.tagger.predictor import Tagger
+    from nlpkit.tasks.tag.predictor import Tagger
 
 _COLORS = ("36", "33", "35", "32", "34", "31")
 
@@ -47,10 +46,10 @@ def predict_stream(
 ) -> None:
     """Tag block after block; the order of the input is the order of the output."""
     blocks = iter(blocks)
-    first = next(blocks, None)
-    if first is None:
+    first = until_content(blocks)
+    if not first:
         return
-    blocks = chain([first], blocks)
+    blocks = chain(first, blocks)
     layout = None
     if input in ("auto", "columns"):
         lines, entities = sample(first, errors), tagger.scheme is not None
@@ -101,7 +100,7 @@ def _pick(format: str, layout: Layout | None, tagger: Tagger, to_file: bool) -> 
 
 
 def _text_items(blocks: Iterable[Block], kind: str, unit: str, errors: str) -> Iterator[list[Item]]:
-    from nlpkit.tokenizers import get_tokenizer
+    from nlpkit.text.tokenizers import get_tokenizer
 
     tokenizer = get_tokenizer("word" if kind == "text" else "whitespace")
     for block in blocks:
@@ -117,7 +116,7 @@ def _column_items(blocks: Iterable[Block], layout: Layout, errors: str) -> Itera
 
 
 def _write_tagged(tagger: Tagger, batch: list[Item], out: Writer, layout: Layout | None) -> None:
-    rows = tagger.tag([item.tokens for item in batch])
+    rows = tagger.tag_sentences([item.tokens for item in batch])
     pieces = []
     for item, tags in zip(batch, rows, strict=True):
         if layout is not None and item.sentence is not None:
@@ -146,7 +145,7 @@ def _write_analysed(tagger: Tagger, batch: list[Item], out: Writer, format: str)
             for entity in found
         ]
         if format == "color":
-            out.write(_colored(text, entities) + "\n")
+            out.write_styled(_colored(text, entities, out.safe) + "\n")
             continue
         record: dict[str, Any] = {
             "text": text,
@@ -156,7 +155,7 @@ def _write_analysed(tagger: Tagger, batch: list[Item], out: Writer, format: str)
         }
         if tagger.scheme is not None:
             record["entities"] = entities
-        out.write(json.dumps(record, ensure_ascii=False) + "\n")
+        out.write_json(record)
 
 
 def _text_and_spans(item: Item, unit: str) -> tuple[str, list[Span]]:
@@ -176,13 +175,14 @@ def _text_and_spans(item: Item, unit: str) -> tuple[str, list[Span]]:
     return "".join(pieces).rstrip(" "), spans
 
 
-def _colored(text: str, entities: list[dict[str, Any]]) -> str:
+def _colored(text: str, entities: list[dict[str, Any]], safe: Callable[[str], str]) -> str:
     """The text with its entities in colour, each followed by its type."""
     pieces = []
     done = 0
     for entity in entities:
         color = _COLORS[sum(entity["type"].encode()) % len(_COLORS)]
-        pieces.append(text[done : entity["start"]])
-        pieces.append(f"\x1b[1;{color}m{entity['text']}\x1b[0m\x1b[2m[{entity['type']}]\x1b[0m")
+        words, kind = safe(entity["text"]), safe(entity["type"])
+        pieces.append(safe(text[done : entity["start"]]))
+        pieces.append(f"\x1b[1;{color}m{words}\x1b[0m\x1b[2m[{kind}]\x1b[0m")
         done = entity["end"]
-    return "".join([*pieces, text[done:]])
+    return "".join([*pieces, safe(text[done:])])

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from nlpkit.cli.output import Writer
 
 if TYPE_CHECKING:
-    from nlpkit.tagger.check import DataReport, OverlapReport
-    from nlpkit.tagger.evaluate import Evaluation
-    from nlpkit.tagger.scores import Counts, TagScores
+    from nlpkit.metrics.spans import Counts, TagScores
+    from nlpkit.tasks.tag.check import DataReport, OverlapReport
+    from nlpkit.tasks.tag.evaluate import Evaluation
 
 MOST_TAGS = 30  # of a confusion matrix
 SHOWN_ILLEGAL = 10
@@ -118,7 +118,7 @@ def draw_confusions(scores: TagScores, path: str) -> None:
 
 def draw_matrix(names: list[str], rows: list[list[int]], path: str) -> None:
     """Counts as a picture: rows are what is right, columns what was predicted."""
-    from nlpkit.pictures import figure, save_figure
+    from nlpkit.plots import figure, save_figure
 
     shares = [[count / max(1, sum(row)) for count in row] for row in rows]
     size = max(4.0, 1.5 + 0.4 * len(names))

@@ -14,7 +14,7 @@ from nlpkit.cli import options
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.parallel import ordered_map
-from nlpkit.tokenizers.pipeline import Tokens, TokenSettings, load_stopwords, show
+from nlpkit.text.pipeline import Tokens, TokenSettings, load_stopwords, show
 
 app = new_app()
 Format = Literal["text", "lines", "jsonl"]

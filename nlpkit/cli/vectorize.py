@@ -11,10 +11,10 @@ import typer
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.frame import Command, UsageError, new_app
-from nlpkit.cli.output import open_output
+from nlpkit.cli.output import check_output, open_output
 from nlpkit.errors import NlpkitError
-from nlpkit.tokenizers.pipeline import TokenSettings, read_tokens
-from nlpkit.vocab import Vocab
+from nlpkit.text.pipeline import TokenSettings, read_tokens
+from nlpkit.text.vocab import Vocab
 
 app = new_app()
 Mode = Literal["one-hot", "hash", "binary", "count", "freq", "tfidf"]
@@ -39,11 +39,21 @@ def vectorize(
     ] = None,
     buckets: Annotated[
         int | None,
-        typer.Option("--buckets", min=1, help="No vocabulary: hash tokens into so many columns."),
+        typer.Option(
+            "--buckets",
+            min=1,
+            max=options.MANY,
+            help="No vocabulary: hash tokens into so many columns.",
+        ),
     ] = None,
     maxlen: Annotated[
         int | None,
-        typer.Option("--maxlen", min=1, help="For one-hot: pad or cut lines to so many tokens."),
+        typer.Option(
+            "--maxlen",
+            min=1,
+            max=options.LONGEST,
+            help="For one-hot: pad or cut lines to so many tokens.",
+        ),
     ] = None,
     sparse: Annotated[
         bool, typer.Option("--sparse", help="Write only what is not zero (index:value, or CSR).")
@@ -70,7 +80,7 @@ def vectorize(
       $ echo "the king" | nlpkit vectorize -m one-hot -V world.vocab --maxlen 4 -o king.npy
       $ printf 'a b\\nb c b\\n' | nlpkit vectorize -m binary --buckets 8
     """
-    from nlpkit.sequences import bag_of_words, hashing
+    from nlpkit.text.arrays import bag_of_words, hashing
 
     options.require_one(vocab=vocab, buckets=buckets)
     if mode == "hash" and buckets is None:
@@ -79,6 +89,7 @@ def vectorize(
         raise UsageError("--maxlen goes with --mode one-hot")
     if output.endswith(".npy") and sparse:
         raise UsageError("sparse rows go to an .npz file, a .npy file holds one dense array")
+    check_output(output)
     settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
     blocks = options.read_inputs(inputs, encoding, errors)
     lines = (tokens for rows in read_tokens(blocks, settings, errors) for tokens in rows)
@@ -115,7 +126,7 @@ def _write_one_hot(
 ) -> None:
     import numpy as np
 
-    from nlpkit.sequences import SparseRows, one_hot, pad_sequences
+    from nlpkit.text.arrays import SparseRows, one_hot, pad_sequences
 
     if not output.endswith((".npy", ".npz")):
         with open_output(output) as out:

@@ -296,7 +296,10 @@ def expand(
     model: shared.ModelOption,
     inputs: options.Inputs = None,
     number: Annotated[
-        int, typer.Option("--number", "-n", min=1, help="Words to add for a word, at most.")
+        int,
+        typer.Option(
+            "--number", "-n", min=1, max=options.MANY, help="Words to add for a word, at most."
+        ),
     ] = QUERY.expand_n,
     minimum: Annotated[
         float,

@@ -10,35 +10,47 @@ import typer
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.output import Notes
-from nlpkit.tokenizers.pipeline import TokenSettings, read_tokens
+from nlpkit.text.pipeline import TokenSettings, read_tokens
 from nlpkit.vectors.settings import COUNTS, CountSettings, Weighting
 
 
 def from_counts(
     output: shared.NewVectors,
     inputs: options.Inputs = None,
-    dim: Annotated[int, typer.Option("--dim", min=1, help="Numbers in a vector.")] = COUNTS.dim,
+    dim: Annotated[
+        int, typer.Option("--dim", min=1, max=options.WIDEST, help="Numbers in a vector.")
+    ] = COUNTS.dim,
     window: Annotated[
-        int, typer.Option("--window", min=1, help="Words to each side that count as neighbours.")
+        int,
+        typer.Option(
+            "--window", min=1, max=1_000, help="Words to each side that count as neighbours."
+        ),
     ] = COUNTS.window,
     weighting: Annotated[
         Weighting,
         typer.Option("--weighting", help="Near neighbours count more (linear) or all alike."),
     ] = COUNTS.weighting,
     min_count: Annotated[
-        int, typer.Option("--min-count", min=1, help="Leave out words seen fewer times.")
+        int,
+        typer.Option(
+            "--min-count", min=1, max=options.MANY, help="Leave out words seen fewer times."
+        ),
     ] = COUNTS.min_count,
     max_vocab: Annotated[
-        int | None, typer.Option("--max-vocab", min=1, help="Keep so many words at most.")
+        int | None,
+        typer.Option("--max-vocab", min=1, max=options.MANY, help="Keep so many words at most."),
     ] = COUNTS.max_vocab,
     smoothing: Annotated[
-        float, typer.Option("--smoothing", min=0.0, help="Exponent of the context counts.")
+        float,
+        typer.Option("--smoothing", min=0.0, max=10.0, help="Exponent of the context counts."),
     ] = COUNTS.smoothing,
     shift: Annotated[
-        float, typer.Option("--shift", min=1.0, help="Its logarithm is taken off each PMI.")
+        float,
+        typer.Option("--shift", min=1.0, max=1e6, help="Its logarithm is taken off each PMI."),
     ] = COUNTS.shift,
     power: Annotated[
-        float, typer.Option("--power", min=0.0, help="Exponent of the singular values.")
+        float,
+        typer.Option("--power", min=0.0, max=10.0, help="Exponent of the singular values."),
     ] = COUNTS.power,
     tokenizer: options.TokenizerName = "whitespace",
     pattern: options.Pattern = None,

@@ -38,7 +38,14 @@ def analogies(
     model: shared.ModelOption,
     compare: Compare = None,
     restrict: Annotated[
-        int, typer.Option("--restrict", min=1, metavar="N", help="Only the N most frequent words.")
+        int,
+        typer.Option(
+            "--restrict",
+            min=1,
+            max=options.MANY,
+            metavar="N",
+            help="Only the N most frequent words.",
+        ),
     ] = EVALUATION.restrict,
     method: Annotated[
         AnalogyMethod, typer.Option("--method", help="How the fourth word is scored.")

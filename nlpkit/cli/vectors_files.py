@@ -139,7 +139,9 @@ def merge(
 def pca(
     vectors: shared.VectorsArgument,
     output: shared.NewVectors,
-    dim: Annotated[int, typer.Option("--dim", min=1, help="Numbers to keep for a word.")],
+    dim: Annotated[
+        int, typer.Option("--dim", min=1, max=options.WIDEST, help="Numbers to keep for a word.")
+    ],
     to: shared.To = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -179,8 +181,9 @@ def export_projector(
     Examples:
       $ nlpkit vectors export-projector world.model -o projector --restrict 1000
     """
-    from nlpkit.vectors.projector import METADATA, VECTORS, write_projector
+    from nlpkit.vectors.projector import METADATA, VECTORS, check_place, write_projector
 
     notes = Notes(quiet)
+    check_place(output)
     write_projector(shared.open_vectors(vectors, notes, errors), output, restrict)
     notes.say(f"{VECTORS} and {METADATA} to {output}")

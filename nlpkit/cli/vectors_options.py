@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nlpkit.cli import options
 from nlpkit.cli.output import Notes
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.settings import QUERY, Format
@@ -28,11 +29,18 @@ Words = Annotated[
         metavar="WORD", help="The question; without words, one a line on standard input."
     ),
 ]
-Number = Annotated[int, typer.Option("--number", "-n", min=1, help="Answers to a question.")]
+Number = Annotated[
+    int, typer.Option("--number", "-n", min=1, max=options.MANY, help="Answers to a question.")
+]
 Restrict = Annotated[
     int | None,
     typer.Option(
-        "--restrict", min=1, metavar="N", help="Only the N most frequent words.", show_default="all"
+        "--restrict",
+        min=1,
+        max=options.MANY,
+        metavar="N",
+        help="Only the N most frequent words.",
+        show_default="all",
     ),
 ]
 Strict = Annotated[

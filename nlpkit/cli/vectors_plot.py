@@ -23,7 +23,10 @@ def plot(
         list[str] | None, typer.Argument(metavar="WORD", help="Words to show.")
     ] = None,
     top: Annotated[
-        int | None, typer.Option("--top", min=1, help="Show the so many most frequent words.")
+        int | None,
+        typer.Option(
+            "--top", min=1, max=options.MANY, help="Show the so many most frequent words."
+        ),
     ] = None,
     method: Annotated[
         Projection,
@@ -40,7 +43,10 @@ def plot(
         ),
     ] = None,
     number: Annotated[
-        int, typer.Option("--number", "-n", min=1, help="Neighbours to show of a word, in a page.")
+        int,
+        typer.Option(
+            "--number", "-n", min=1, max=1_000, help="Neighbours to show of a word, in a page."
+        ),
     ] = PLOT.neighbours,
     seed: options.Seed = PLOT.seed,
     errors: options.Errors = "strict",
@@ -61,7 +67,7 @@ def plot(
     notes = Notes(quiet)
     is_page = output is not None and output.lower().endswith(PAGE_ENDINGS)
     if output is not None:
-        from nlpkit.pictures import check_picture
+        from nlpkit.plots import check_picture
 
         textio.check_writable(output)
         if not is_page:

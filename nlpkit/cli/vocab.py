@@ -11,11 +11,11 @@ import typer
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.frame import Command, new_app
-from nlpkit.cli.output import Notes, Writer, open_output
-from nlpkit.counting import count_tokens
+from nlpkit.cli.output import Notes, Writer, check_output, open_output
 from nlpkit.errors import NlpkitError
-from nlpkit.tokenizers.pipeline import Tokens, TokenSettings
-from nlpkit.vocab import PAD, SPECIALS, UNK, Vocab
+from nlpkit.text.counting import count_tokens
+from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.vocab import PAD, SPECIALS, UNK, Vocab
 
 app = new_app("Vocabularies: build, merge, stats.")
 
@@ -27,12 +27,18 @@ def build(
     pattern: options.Pattern = None,
     lower: options.Lower = False,
     min_count: Annotated[
-        int, typer.Option("--min-count", min=1, help="Leave out tokens seen fewer times.")
+        int,
+        typer.Option(
+            "--min-count", min=1, max=options.MANY, help="Leave out tokens seen fewer times."
+        ),
     ] = 1,
     max_size: Annotated[
         int | None,
         typer.Option(
-            "--max-size", min=1, help="Keep so many entries at most, special tokens included."
+            "--max-size",
+            min=1,
+            max=options.MANY,
+            help="Keep so many entries at most, special tokens included.",
         ),
     ] = None,
     special: options.Special = None,
@@ -57,6 +63,7 @@ def build(
     """
     settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
     Tokens(settings)
+    check_output(output)
     blocks = options.read_inputs(inputs, encoding, errors)
     counts = count_tokens(blocks, settings, errors=errors, jobs=options.resolve_jobs(jobs))
     if not counts:
@@ -200,7 +207,7 @@ def _log_curve(counts: list[int]) -> tuple[list[float], list[float]]:
 
 def draw_zipf(counts: list[int], path: str) -> None:
     """Count by rank on log scales, with the line of slope -1 that Zipf's law predicts."""
-    from nlpkit.pictures import figure, save_figure
+    from nlpkit.plots import figure, save_figure
 
     ordered = sorted(counts, reverse=True)
     ranks = range(1, len(ordered) + 1)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import shlex
-import shutil
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,18 +13,24 @@ from nlpkit import modeldir
 from nlpkit.cli import options
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, open_output
-from nlpkit.cli.progress_training import ask_to_stop
-from nlpkit.tokenizers.pipeline import Tokens, TokenSettings
-from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
+from nlpkit.cli.progress_training import ask_to_stop, stop_here, write_model
+from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.vectors.settings import Format
+from nlpkit.word2vec.config import LIMITS, Arch, Loss, Word2VecConfig
 
 if TYPE_CHECKING:
     from nlpkit.word2vec.model import Run
-    from nlpkit.word2vec.store import IdStore
     from nlpkit.word2vec.train import EngineName
 
 app = new_app("Word vectors by word2vec: train, and show training examples.")
 DEFAULTS = Word2VecConfig()
-MOST_RECORDS = 200  # of the curve that is kept
+
+
+def _range(name: str) -> dict[str, Any]:
+    """The limits of a setting, for its option."""
+    least, most = LIMITS[name]
+    return {"min": least, "max": most}
+
 
 ArchOption = Annotated[
     Arch,
@@ -48,9 +51,11 @@ def train(
             "softmax: the whole formula, for small vocabularies.",
         ),
     ] = DEFAULTS.loss,
-    dim: Annotated[int, typer.Option("--dim", min=1, help="Length of a vector.")] = DEFAULTS.dim,
+    dim: Annotated[
+        int, typer.Option("--dim", **_range("dim"), help="Length of a vector.")
+    ] = DEFAULTS.dim,
     window: Annotated[
-        int, typer.Option("--window", min=1, help="Words to each side, at most.")
+        int, typer.Option("--window", **_range("window"), help="Words to each side, at most.")
     ] = DEFAULTS.window,
     shrink_windows: Annotated[
         bool,
@@ -59,42 +64,68 @@ def train(
         ),
     ] = DEFAULTS.shrink_windows,
     negative: Annotated[
-        int, typer.Option("--negative", min=1, help="Noise words to a true one, for ns.")
+        int,
+        typer.Option("--negative", **_range("negative"), help="Noise words to a true one, for ns."),
     ] = DEFAULTS.negative,
     ns_exponent: Annotated[
-        float, typer.Option("--ns-exponent", help="Noise words are drawn by count to this power.")
+        float,
+        typer.Option(
+            "--ns-exponent",
+            **_range("ns_exponent"),
+            help="Noise words are drawn by count to this power.",
+        ),
     ] = DEFAULTS.ns_exponent,
     cbow_mean: Annotated[
         bool, typer.Option("--cbow-mean/--cbow-sum", help="What CBOW makes of a window.")
     ] = DEFAULTS.cbow_mean,
     epochs: Annotated[
-        int, typer.Option("--epochs", min=1, help="Times to go through the text.")
+        int, typer.Option("--epochs", **_range("epochs"), help="Times to go through the text.")
     ] = DEFAULTS.epochs,
     min_count: Annotated[
-        int, typer.Option("--min-count", min=1, help="Leave out words seen fewer times.")
+        int,
+        typer.Option(
+            "--min-count", **_range("min_count"), help="Leave out words seen fewer times."
+        ),
     ] = DEFAULTS.min_count,
     max_vocab: Annotated[
-        int | None, typer.Option("--max-vocab", min=1, help="Keep the so many most frequent words.")
+        int | None,
+        typer.Option(
+            "--max-vocab", **_range("max_vocab"), help="Keep the so many most frequent words."
+        ),
     ] = DEFAULTS.max_vocab,
     sample: Annotated[
         float,
-        typer.Option("--sample", help="Thin out words with more than this share; 0 keeps all."),
+        typer.Option(
+            "--sample",
+            **_range("sample"),
+            help="Thin out words with more than this share; 0 keeps all.",
+        ),
     ] = DEFAULTS.sample,
     lr: Annotated[
         float | None,
         typer.Option(
-            "--lr", help="Learning rate to start with.", show_default="0.025, 0.05 for cbow"
+            "--lr",
+            **_range("lr"),
+            help="Learning rate to start with.",
+            show_default="0.025, 0.05 for cbow",
         ),
     ] = DEFAULTS.lr,
     min_lr: Annotated[
-        float, typer.Option("--min-lr", help="Learning rate to end with.")
+        float, typer.Option("--min-lr", **_range("min_lr"), help="Learning rate to end with.")
     ] = DEFAULTS.min_lr,
     phrases: Annotated[
-        int, typer.Option("--phrases", min=0, help="Passes that join frequent pairs: new_york.")
+        int,
+        typer.Option(
+            "--phrases", **_range("phrases"), help="Passes that join frequent pairs: new_york."
+        ),
     ] = DEFAULTS.phrases,
     phrase_threshold: Annotated[
         float,
-        typer.Option("--phrase-threshold", help="Join pairs so many times likelier than chance."),
+        typer.Option(
+            "--phrase-threshold",
+            **_range("phrase_threshold"),
+            help="Join pairs so many times likelier than chance.",
+        ),
     ] = DEFAULTS.phrase_threshold,
     tokenizer: options.TokenizerName = "whitespace",
     pattern: options.Pattern = None,
@@ -143,13 +174,16 @@ def train(
     Words are what stands between spaces; name a --tokenizer for raw text. The text is read once and
     kept as 4 bytes a word, on disk beyond 1 GB. The same seed and --threads 1 give the same bytes;
     more threads write to the same vectors without waiting for each other, so they do not. --resume
-    goes on from MODEL.checkpoint with the settings, and the text, that it was begun with.
+    goes on from MODEL.checkpoint with the flags that it was begun with, but for --threads; the text
+    is in there and may be left out.
 
     Examples:
       $ nlpkit word2vec train sample_corpora/world.txt -o world.model --epochs 10 --force
       $ nlpkit word2vec train -t word --lower sample_corpora/tales.txt -o tales.model --arch cbow
       $ cat sample_corpora/world.txt | nlpkit word2vec train -o small.model --dim 50 --threads 1
     """
+    from nlpkit.word2vec.train import pick_device
+
     notes = Notes(quiet)
     settings = Word2VecConfig(
         arch=arch,
@@ -174,96 +208,56 @@ def train(
     tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
     modeldir.check_new(output, force=force)
     checkpoint = modeldir.checkpoint_path(output)
-    chosen = _pick_device(device)
-    from nlpkit.word2vec.model import load_checkpoint
-
+    chosen = pick_device(device)
     if resume:
-        run = load_checkpoint(checkpoint, threads=threads or None, device=chosen, engine=engine)
+        from nlpkit.word2vec.model import TOKEN_SETTINGS, load_checkpoint
+
+        run = load_checkpoint(
+            checkpoint,
+            settings,
+            {name: getattr(tokens, name) for name in TOKEN_SETTINGS},
+            {"vocab": vocab, "init": init},
+            data_hash=_hash_given(inputs, encoding, errors),
+            device=chosen,
+            engine=engine,
+        )
     else:
         Tokens(tokens)
         if vocab is not None and (phrases or max_vocab):
             raise UsageError("--vocab says which words there are: no --phrases or --max-vocab")
-        run = _begin(inputs, settings, tokens, vocab, init, chosen, engine, encoding, errors, notes)
+        from nlpkit.word2vec.model import begin
+        from nlpkit.word2vec.store import read_corpus
+
+        blocks = options.read_inputs(inputs, encoding, errors)
+        with notes.progress("reading", unit="MB") as bar:
+            store, text_hash = read_corpus(
+                blocks,
+                settings,
+                tokens,
+                vocab=vocab,
+                errors=errors,
+                on_read=lambda size: bar.update(size / 1e6),
+            )
+        run = begin(
+            store, text_hash, settings, tokens, vocab=vocab, init=init, device=chosen, engine=engine
+        )
     _say_start(run, chosen, engine, notes)
     _draw(run, checkpoint, checkpoint_every, notes)
-    run.save_model(output, force=force)
-    shutil.rmtree(checkpoint, ignore_errors=True)
-
-
-def _pick_device(name: str) -> str:
-    """The CPU kernels need no torch, and asking torch for a GPU costs two seconds: look first."""
-    has_gpu = sys.platform == "darwin" or any(Path("/dev").glob("nvidia[0-9]*"))
-    if name == "cpu" or (name == "auto" and not has_gpu):
-        return "cpu"
-    from nlpkit.device import pick_device
-
-    return str(pick_device(name))
-
-
-def _begin(
-    inputs: list[str] | None,
-    settings: Word2VecConfig,
-    tokens: TokenSettings,
-    vocab: str | None,
-    init: str | None,
-    device: str,
-    engine: EngineName | None,
-    encoding: str,
-    errors: str,
-    notes: Notes,
-) -> Run:
-    from nlpkit.word2vec.model import TOKEN_SETTINGS, Run
-    from nlpkit.word2vec.train import Trainer
-
-    store, data_hash = _read(inputs, settings, tokens, vocab, encoding, errors, notes)
-    start = outputs = None
-    if init is not None:
-        from nlpkit.vectors.formats import load
-        from nlpkit.word2vec.model import read_context
-
-        vectors = load(init)
-        start, outputs = (list(vectors.words), vectors.matrix), read_context(init)
-    trainer = Trainer(
-        store, settings, device=device, engine=engine, init=start, init_output=outputs
+    write_model(
+        lambda: run.vectors().save(output, Format.FOLDER, force=force),
+        lambda: run.save_checkpoint(checkpoint),
+        checkpoint,
+        notes,
     )
-    how = {name: getattr(tokens, name) for name in TOKEN_SETTINGS}
-    return Run(store, settings, trainer, data_hash, how, [])
 
 
-def _read(
-    inputs: list[str] | None,
-    settings: Word2VecConfig,
-    tokens: TokenSettings,
-    vocab: str | None,
-    encoding: str,
-    errors: str,
-    notes: Notes,
-) -> tuple[IdStore, str]:
-    """The text as ids, and its hash."""
-    from nlpkit.vocab import Vocab
-    from nlpkit.word2vec.store import StoreBuilder
-
-    given = None
-    if vocab is not None:
-        loaded = Vocab.load(vocab)
-        special = len(loaded.specials)
-        given = (loaded.tokens[special:], loaded.counts[special:])
-    digest = hashlib.blake2b(digest_size=16)
-    builder = StoreBuilder()
-    pipeline = Tokens(tokens)
-    size = 0
-    with notes.progress("reading", unit="MB") as bar:
-        for block in options.read_inputs(inputs, encoding, errors):
-            text = block.text(errors)  # says where bytes are not UTF-8
-            if not tokens.is_plain_split:
-                for line in block.lines(errors):
-                    builder.add_sentence(pipeline.shown(line))
-            else:
-                builder.add_block(block.data if errors == "strict" else text.encode("utf-8"))
-            digest.update(block.data)
-            size += len(block.data)
-            bar.update(size / 1e6)
-    return builder.finish(settings, given), digest.hexdigest()
+def _hash_given(inputs: list[str] | None, encoding: str, errors: str) -> str | None:
+    """The hash of the text that is given with ``--resume``, which needs none."""
+    if not inputs and (sys.stdin is None or sys.stdin.isatty()):
+        return None
+    blocks = options.read_inputs(inputs, encoding, errors)
+    found = modeldir.data_hash(block.data for block in blocks)
+    return found if inputs or found != modeldir.data_hash([]) else None
 
 
 def _say_start(run: Run, device: str, engine: EngineName | None, notes: Notes) -> None:
@@ -275,7 +269,7 @@ def _say_start(run: Run, device: str, engine: EngineName | None, notes: Notes) -
         f"{config.arch.value} with {config.loss.value}, {config.dim} dimensions, {workers}"
     )
     if by_kernels:
-        from nlpkit.compiling import FIRST_TIME
+        from nlpkit.kernels.compiling import FIRST_TIME
         from nlpkit.word2vec.cpu import kernels_are_compiled
 
         if not kernels_are_compiled(config):
@@ -291,32 +285,20 @@ def _draw(run: Run, checkpoint: Path, every: float, notes: Notes) -> None:
     unfinished = False
     with ask_to_stop() as stopped, notes.progress("training", total=1.0) as bar:
         for progress in run.trainer.train():
-            share = progress.words_done / progress.words_total
-            record = {
-                "epoch": progress.epoch,
-                "words": progress.words_done,
-                "loss": progress.loss,
-                "lr": progress.lr,
-                "words_per_second": round(progress.words_per_second),
-            }
-            if progress.epoch_ended or share * MOST_RECORDS >= len(run.records):
-                run.records.append(record)
+            run.record(progress)
             bar.update(
-                share,
+                progress.fraction,
                 f"epoch {progress.epoch}/{progress.epochs}  loss {progress.loss:.4f}  "
                 f"lr {progress.lr:.4f}  {progress.words_per_second:,.0f} words/s",
             )
-            unfinished = share < 1
+            unfinished = progress.fraction < 1
             if unfinished and (stopped() or time.monotonic() - last_save > every):
                 run.save_checkpoint(checkpoint)
                 last_save = time.monotonic()
                 if stopped():
                     break
     if unfinished:
-        command = ["nlpkit", *(word for word in sys.argv[1:] if word != "--resume"), "--resume"]
-        notes.say(f"stopped, saved {checkpoint}")
-        notes.say(f"resume with: {shlex.join(command)}")
-        raise typer.Exit(130)
+        stop_here(checkpoint, notes)
     if run.records:
         losses = [record["loss"] for record in run.records]
         speed = run.records[-1]["words_per_second"]
@@ -328,7 +310,7 @@ def examples(
     inputs: options.Inputs = None,
     arch: ArchOption = DEFAULTS.arch,
     window: Annotated[
-        int, typer.Option("--window", min=1, help="Words to each side of the centre.")
+        int, typer.Option("--window", **_range("window"), help="Words to each side of the centre.")
     ] = 2,
     tokenizer: options.TokenizerName = "whitespace",
     pattern: options.Pattern = None,

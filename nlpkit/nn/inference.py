@@ -8,19 +8,23 @@ hide what is padding, so a batch gives what each sequence gives alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nlpkit import modeldir
+from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
+from nlpkit.npy import check_finite
 
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int64]
 Weights = Mapping[str, Floats]
+KERNEL = 3  # width of a convolution over tokens
+HEAD_SIZE = 32  # numbers of a transformer's head
 
 
 def read_arrays(path: str | Path) -> dict[str, Floats]:
@@ -32,9 +36,123 @@ def read_arrays(path: str | Path) -> dict[str, Floats]:
     if not file.is_file():
         raise NlpkitError(f"{path} has no {modeldir.WEIGHTS}", hint="train or copy the model again")
     try:
-        return load_file(file)
-    except (SafetensorError, ValueError, KeyError) as error:
+        arrays: dict[str, Floats] = load_file(file)
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         raise NlpkitError(f"{file} is damaged: {error}", hint="copy the model again") from None
+    for name, array in arrays.items():
+        check_finite(array, f"{file}: the tensor {schema.plain(name)}")
+    return dict(_renamed(arrays))
+
+
+# the tensors of a transformer's block as 0.1.0 named them
+_OLD_NAME = re.compile(
+    r"(?P<block>.*blocks\.[0-9]+\.)(?P<old>norm1|norm2|qkv|out|mlp_in|mlp_out|decay)"
+    r"(?P<end>\.weight|\.bias|)"
+)
+_NEW_NAMES = {
+    "norm1": "norm_1",
+    "norm2": "norm_2",
+    "out": "attention.output",
+    "mlp_in": "up",
+    "mlp_out": "down",
+    "decay": "attention.decay.log_rates",
+}
+
+
+def _renamed(arrays: Mapping[str, Floats]) -> Iterator[tuple[str, Floats]]:
+    """Tensors by the names of today: 0.1.0 kept queries, keys and values in one."""
+    for name, array in arrays.items():
+        found = _OLD_NAME.fullmatch(name)
+        if found is None:
+            yield name, array
+        elif found["old"] == "qkv" and array.ndim > 0:
+            both = len(array) // 3 * 2
+            yield f"{found['block']}attention.qk{found['end']}", array[:both]
+            yield f"{found['block']}attention.v{found['end']}", array[both:]
+        else:
+            new = _NEW_NAMES.get(found["old"], found["old"])
+            yield f"{found['block']}{new}{found['end']}", array
+
+
+def write_arrays(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """The opposite, into a folder that ``modeldir.create`` gave."""
+    import torch
+
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    modeldir.write_weights(folder, tensors)
+
+
+def encoder_shapes(
+    kind: str,
+    n_in: int,
+    hidden: int,
+    layers: int,
+    *,
+    one_way: bool,
+    positions: str = "decay",
+    norm: str = "pre",
+) -> tuple[dict[str, schema.Shape], int]:
+    """The tensors of an encoder by name, and the width of what it gives for a token.
+
+    >>> encoder_shapes("cnn", 8, 16, 1, one_way=False)[0]["convolutions.0.weight"]
+    (32, 32, 3)
+    """
+    width = hidden if one_way else 2 * hidden
+    if kind in ("lstm", "gru"):
+        return _recurrent_shapes(kind, n_in, hidden, layers, one_way), width
+    if kind == "transformer":
+        width = -(-width // HEAD_SIZE) * HEAD_SIZE
+    shapes: dict[str, schema.Shape] = {"first.weight": (width, n_in), "first.bias": (width,)}
+    for layer in range(layers):
+        if kind == "cnn":
+            shapes |= {
+                f"convolutions.{layer}.weight": (width, width, KERNEL),
+                f"convolutions.{layer}.bias": (width,),
+                f"norms.{layer}.weight": (width,),
+                f"norms.{layer}.bias": (width,),
+            }
+            continue
+        block = f"blocks.{layer}"
+        if positions == "decay":
+            shapes[f"{block}.attention.decay.log_rates"] = (2, max(1, width // HEAD_SIZE))
+        linear = {
+            "attention.qk": (2, 1),
+            "attention.v": (1, 1),
+            "attention.output": (1, 1),
+            "up": (2, 1),
+            "down": (1, 2),
+        }
+        for name, (out, into) in linear.items():
+            shapes[f"{block}.{name}.weight"] = (out * width, into * width)
+            shapes[f"{block}.{name}.bias"] = (out * width,)
+        for name in ("norm_1", "norm_2"):
+            shapes |= {f"{block}.{name}.weight": (width,), f"{block}.{name}.bias": (width,)}
+    if kind == "transformer" and norm == "pre":
+        shapes |= {"norm.weight": (width,), "norm.bias": (width,)}
+    return shapes, width
+
+
+def _recurrent_shapes(
+    kind: str, n_in: int, hidden: int, layers: int, one_way: bool
+) -> dict[str, schema.Shape]:
+    gates = (4 if kind == "lstm" else 3) * hidden
+    ways = ("",) if one_way else ("", "_reverse")
+    shapes: dict[str, schema.Shape] = {}
+    for layer in range(layers):
+        for way in ways:
+            end = f"l{layer}{way}"
+            shapes |= {
+                f"rnn.weight_ih_{end}": (gates, n_in if layer == 0 else len(ways) * hidden),
+                f"rnn.weight_hh_{end}": (gates, hidden),
+                f"rnn.bias_ih_{end}": (gates,),
+                f"rnn.bias_hh_{end}": (gates,),
+            }
+    return shapes
+
+
+def within(prefix: str, shapes: Mapping[str, schema.Shape]) -> dict[str, schema.Shape]:
+    """The tensors of a part by their names in the whole: the opposite of ``under``."""
+    return {prefix + name: shape for name, shape in shapes.items()}
 
 
 def under(prefix: str, weights: Weights) -> dict[str, Floats]:
@@ -57,8 +175,17 @@ class NumpyEncoder:
     (2, 2, 1)
     """
 
-    def __init__(self, kind: str, weights: Weights, *, one_way: bool) -> None:
+    def __init__(
+        self,
+        kind: str,
+        weights: Weights,
+        *,
+        one_way: bool,
+        positions: str = "decay",
+        norm: str = "pre",
+    ) -> None:
         self.kind, self.weights, self.one_way = kind, weights, one_way
+        self.positions, self.norm = positions, norm
         self.layers = _recurrent_layers(kind, under("rnn.", weights))
 
     def first(self, table: Floats) -> Floats:
@@ -70,9 +197,31 @@ class NumpyEncoder:
             return _recurrent(self.kind, self.layers, first, ids, lengths)
         inside = np.arange(ids.shape[1]) < lengths[:, None]  # (B, T)
         states = first[ids] * inside[:, :, None]
-        run = _convolutions if self.kind == "cnn" else _transformer
-        encoded: Floats = run(self.weights, states, inside, self.one_way) * inside[:, :, None]
+        if self.kind == "cnn":
+            states = _convolutions(self.weights, states, inside, self.one_way)
+        else:
+            states = self._transformer(states, inside)
+        encoded: Floats = states * inside[:, :, None]
         return encoded
+
+    def _transformer(self, states: Floats, inside: NDArray[np.bool_]) -> Floats:
+        width = states.shape[2]
+        if self.positions == "sinusoidal":
+            table = _sinusoidal(states.shape[1], width)
+            states = states * np.float32(np.sqrt(width)) + table
+        depth, post = 0, self.norm == "post"
+        while f"blocks.{depth}.up.weight" in self.weights:
+            block = under(f"blocks.{depth}.", self.weights)
+            asking = states if post else layer_norm(states, block, "norm_1")
+            states = states + _attend(block, asking, inside, self.one_way)
+            if post:
+                states = layer_norm(states, block, "norm_1")
+            wide = _linear(states if post else layer_norm(states, block, "norm_2"), block, "up")
+            states = states + _linear(np.maximum(wide, 0), block, "down")
+            if post:
+                states = layer_norm(states, block, "norm_2")
+            depth += 1
+        return states if post else layer_norm(states, self.weights, "norm")
 
 
 # --- recurrent ----------------------------------------------------------------------------------
@@ -232,17 +381,12 @@ def _convolutions(
     return states
 
 
-def _transformer(
-    weights: Weights, states: Floats, inside: NDArray[np.bool_], one_way: bool
-) -> Floats:
-    depth = 0
-    while f"blocks.{depth}.qkv.weight" in weights:
-        block = under(f"blocks.{depth}.", weights)
-        states = states + _attend(block, layer_norm(states, block, "norm1"), inside, one_way)
-        wide = _linear(layer_norm(states, block, "norm2"), block, "mlp_in")
-        states = states + _linear(np.maximum(wide, 0), block, "mlp_out")
-        depth += 1
-    return layer_norm(states, weights, "norm")
+def _sinusoidal(length: int, dim: int) -> Floats:
+    """``positions.sinusoidal``, (T, C)."""
+    rates = 10_000.0 ** -(np.arange(0, dim, 2) / dim)
+    angles = np.outer(np.arange(length), rates)
+    table: Floats = np.stack([np.sin(angles), np.cos(angles)], axis=-1).astype(np.float32)
+    return table.reshape(length, dim)
 
 
 def _linear(states: Floats, weights: Weights, name: str) -> Floats:
@@ -252,18 +396,22 @@ def _linear(states: Floats, weights: Weights, name: str) -> Floats:
 
 def _attend(weights: Weights, states: Floats, inside: NDArray[np.bool_], one_way: bool) -> Floats:
     n_rows, n_steps, hidden = states.shape
-    heads = weights["decay"].shape[1]
-    qkv = _linear(states, weights, "qkv").reshape(n_rows, n_steps, 3, heads, -1)
-    q, k, v = qkv.transpose(2, 0, 3, 1, 4)  # each (B, H, T, C/H)
+    heads = max(1, hidden // HEAD_SIZE)
+    shape = (n_rows, n_steps, -1, hidden // heads)
+    qk = _linear(states, weights, "attention.qk").reshape(shape).swapaxes(1, 2)
+    q, k = qk[:, :heads], qk[:, heads:]  # each (B, H, T, C/H)
+    v = _linear(states, weights, "attention.v").reshape(shape).swapaxes(1, 2)
+    scores = q @ k.swapaxes(2, 3) / np.float32(np.sqrt(hidden / heads))
     steps = np.arange(n_steps)
     distance = (steps[None, :] - steps[:, None]).astype(np.float32)
-    before, after = np.exp(weights["decay"])[:, :, None, None]
-    bias = np.where(distance < 0, distance * before, -distance * after)  # (H, T, T)
+    if "attention.decay.log_rates" in weights:
+        before, after = np.exp(weights["attention.decay.log_rates"])[:, :, None, None]
+        scores += np.where(distance < 0, distance * before, -distance * after)  # (H, T, T)
+    seen = inside[:, None, None, :]
     if one_way:
-        bias = np.where(distance > 0, -np.inf, bias)
-    scores = q @ k.swapaxes(2, 3) / np.float32(np.sqrt(hidden / heads)) + bias
-    scores = np.where(inside[:, None, None, :], scores, -np.inf)
+        seen = seen & (distance <= 0)
+    scores = np.where(seen, scores, -np.inf)
     scores = np.exp(scores - scores.max(axis=3, keepdims=True))
     scores /= scores.sum(axis=3, keepdims=True)
     mixed = (scores.astype(np.float32) @ v).swapaxes(1, 2).reshape(n_rows, n_steps, hidden)
-    return _linear(mixed, weights, "out")
+    return _linear(mixed, weights, "attention.output")

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-Pieces = Sequence[tuple[nn.Parameter, int]]  # a matrix, and how many blocks of rows it stacks
+Stacks = Sequence[tuple[Tensor, int]]  # a matrix, and how many matrices it stacks by rows
 
 
 class Eager(torch.optim.Optimizer):
@@ -94,8 +94,8 @@ class Muon(Eager):
     MOMENTUM = (0.85, 0.95)  # from, to
     MOMENTUM_STEPS = 300
 
-    def __init__(self, matrices: Pieces, *, lr: float = 0.02, weight_decay: float = 0.0) -> None:
-        by_shape: dict[tuple[int, ...], list[tuple[nn.Parameter, int]]] = {}
+    def __init__(self, matrices: Stacks, *, lr: float = 0.02, weight_decay: float = 0.0) -> None:
+        by_shape: dict[tuple[int, ...], list[tuple[Tensor, int]]] = {}
         for parameter, pieces in matrices:
             rows, columns = parameter.shape
             by_shape.setdefault((rows // pieces, columns), []).append((parameter, pieces))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nlpkit.errors import NlpkitError
+from nlpkit.metrics.intervals import mcnemar, wilson_interval
 from nlpkit.vectors import query
 from nlpkit.vectors.protocol import folded
 from nlpkit.vectors.settings import EVALUATION, EvaluationSettings
-from nlpkit.vectors.statistics import mcnemar, wilson_interval
 from nlpkit.vectors.store import Vectors
 
 if TYPE_CHECKING:

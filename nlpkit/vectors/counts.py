@@ -82,7 +82,7 @@ def factorize(matrix: Any, settings: CountSettings = COUNTS) -> NDArray[np.float
     if settings.dim >= matrix.shape[0]:
         raise NlpkitError(
             f"{matrix.shape[0]:,} words are too few for {settings.dim} dimensions",
-            hint="a smaller --dim or --min-count",
+            hint="a smaller `dim` or `min_count`",
         )
     left, values, _ = randomized_svd(matrix, settings.dim, random_state=settings.seed)
     return (left * values**settings.power).astype(np.float32)

@@ -31,6 +31,7 @@ _VERSIONS = (11, 12)
 _SUPERVISED = 3
 _WORD_KIND = 0
 _WORDS_AT_ONCE = 1 << 14
+_LONGEST_WORD = 1 << 16  # bytes; without an end within this the file is something else
 END_OF_SENTENCE = "</s>"
 _FNV_START = 2166136261
 _FNV_PRIME = 16777619
@@ -143,7 +144,7 @@ class _Reader:
         return np.frombuffer(self.source.data, "<f4", count, start).astype(np.float32)
 
     def text(self) -> bytes:
-        end = self.source.data.find(b"\0", self.position)
+        end = self.source.data.find(b"\0", self.position, self.position + _LONGEST_WORD)
         if end < 0:
             raise NlpkitError(f"{self.source.name} is cut short", hint="fetch the file again")
         start, self.position = self.position, end + 1

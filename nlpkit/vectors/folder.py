@@ -8,20 +8,19 @@ other vectors is of kind "vectors". Both are read alike. Counts are 0 where nobo
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from nlpkit import modeldir
+from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
+from nlpkit.manifest import SMALL
+from nlpkit.npy import check_finite, read_array
+from nlpkit.registry import VECTORS, WORD2VEC
+from nlpkit.text.vocab import dump_entry
 from nlpkit.vectors.store import Vectors, row_norms
 from nlpkit.vectors.words import StoredWords
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-KIND = "vectors"
-KINDS = (KIND, "word2vec")
 VOCAB = "vocab.tsv"
 MATRIX = "vectors.npy"
 NORMS = "norms.npy"
@@ -30,32 +29,32 @@ NORMS = "norms.npy"
 def read_folder(path: str) -> Vectors:
     """Open a folder; nothing but the word list is read until a question needs it."""
     config = modeldir.load_config(path)
-    if config.kind not in KINDS:
-        raise NlpkitError(f"{path} is a {config.kind} model, not word vectors")
+    if config.kind not in (VECTORS, WORD2VEC):
+        raise NlpkitError(f"{path} is a {schema.plain(config.kind)} model, not word vectors")
     folder = Path(path)
-    for file in (VOCAB, MATRIX):
-        if not (folder / file).is_file():
-            raise NlpkitError(f"{path} has no {file}", hint="train or convert the vectors again")
-    matrix = _load_array(folder / MATRIX, dimensions=2)
-    words = StoredWords((folder / VOCAB).read_bytes(), str(folder / VOCAB))
+    matrix = read_array(folder / MATRIX, "f4", dimensions=2)
+    if config.kind == WORD2VEC:
+        _check_settings(config, matrix.shape[1], folder)
+    if matrix.nbytes <= SMALL:
+        check_finite(matrix, str(folder / MATRIX))
+    words = StoredWords(modeldir.read_bytes(folder / VOCAB), str(folder / VOCAB))
     if len(matrix) != len(words):
         raise _damaged(folder / MATRIX, f"{len(matrix)} rows for {len(words)} words")
     norms = None
     if (folder / NORMS).is_file():
-        norms = _load_array(folder / NORMS, dimensions=1)
+        norms = read_array(folder / NORMS, "f4", dimensions=1)
         if len(norms) != len(words):
             raise _damaged(folder / NORMS, f"{len(norms)} lengths for {len(words)} words")
     return Vectors(words, matrix, norms=norms)
 
 
-def _load_array(file: Path, dimensions: int) -> NDArray[np.float32]:
-    try:
-        array = np.load(file, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-    except (ValueError, OSError, EOFError) as error:
-        raise _damaged(file, str(error)) from None
-    if array.ndim != dimensions or array.dtype != np.float32:
-        raise _damaged(file, f"{array.dtype} of shape {array.shape}")
-    return array
+def _check_settings(config: modeldir.ModelConfig, dim: int, folder: Path) -> None:
+    from nlpkit.word2vec.config import Word2VecConfig
+
+    where = f"{folder / modeldir.CONFIG}: settings"
+    settings = schema.read(Word2VecConfig, config.settings, where, others=True)
+    if settings.dim != dim:
+        schema.refuse(f"{where}.dim", settings.dim, f"the {dim} of {MATRIX}")
 
 
 def _damaged(file: Path, why: str) -> NlpkitError:
@@ -66,11 +65,10 @@ def write_folder(
     vectors: Vectors, path: str, *, settings: dict[str, Any] | None = None, force: bool = False
 ) -> None:
     """Write a folder of kind "vectors"; ``settings`` says how they came about."""
-    config = modeldir.ModelConfig(kind=KIND, settings=settings or {})
+    config = modeldir.ModelConfig(kind=VECTORS, settings=settings or {})
     with modeldir.create(path, config, force=force) as folder:
         counts = vectors.words.counts
         numbers = [0] * len(vectors) if counts is None else counts.tolist()
-        lines = [f"{word}\t{n}\n" for word, n in zip(vectors.words, numbers, strict=True)]
-        (folder / VOCAB).write_text("".join(lines), encoding="utf-8", newline="\n")
-        np.save(folder / MATRIX, np.ascontiguousarray(vectors.matrix), allow_pickle=False)
-        np.save(folder / NORMS, row_norms(vectors.matrix), allow_pickle=False)
+        modeldir.write_text(folder / VOCAB, "".join(map(dump_entry, vectors.words, numbers)))
+        modeldir.write_array(folder / MATRIX, np.ascontiguousarray(vectors.matrix))
+        modeldir.write_array(folder / NORMS, row_norms(vectors.matrix))

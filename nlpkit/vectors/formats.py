@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from nlpkit import textio
+from nlpkit import folders, textio
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors import folder
 from nlpkit.vectors.settings import Format
@@ -60,6 +60,7 @@ def load(path: str, *, errors: str = "strict") -> Vectors:
 
     >>> load("glove.6B.50d.txt").get("the")  # doctest: +SKIP
     """
+    folders.recover(path)
     if os.path.isdir(path):
         return folder.read_folder(path)
     from nlpkit.vectors import binaryformat, fasttext, textformat
@@ -105,7 +106,7 @@ def save(
         folder.write_folder(vectors, path, settings=settings, force=force)
         return chosen
     if os.path.exists(path) and not force:
-        raise NlpkitError(f"{path} exists already", hint="--force to replace it")
+        raise NlpkitError(f"{path} exists already", hint="`force` to replace it")
     from nlpkit.vectors import binaryformat, textformat
 
     with textio.atomic_writer(path) as out:

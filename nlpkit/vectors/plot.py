@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nlpkit.pictures import check_picture, figure, save_figure
+from nlpkit.plots import check_picture, figure, save_figure
 from nlpkit.vectors.labels import place_labels
 
 if TYPE_CHECKING:

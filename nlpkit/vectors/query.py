@@ -80,7 +80,7 @@ def nearest(
         return []
     queries = mean_vectors(vectors, questions, metric)
     banned = [known_rows(vectors, [*plus, *minus]) for plus, minus in questions]
-    return vectors.nearest(queries, n, metric=metric, banned=banned, restrict=restrict)
+    return vectors.nearest_to(queries, n, metric=metric, banned=banned, restrict=restrict)
 
 
 def analogy(
@@ -106,7 +106,7 @@ def analogy(
         a, b, c = units[:, 0], units[:, 1], units[:, 2]  # (Q, D) each
         banned = [known_rows(vectors, question) for question in batch]
         if method is AnalogyMethod.COSADD:
-            found += vectors.nearest(b - a + c, n, banned=banned, restrict=restrict)
+            found += vectors.nearest_to(b - a + c, n, banned=banned, restrict=restrict)
             continue
         how = _multiplied if method is AnalogyMethod.COSMUL else _pair_direction
         score = partial(how, vectors, a, b, c)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nlpkit.errors import NlpkitError
-from nlpkit.vectors import query
-from nlpkit.vectors.protocol import folded
-from nlpkit.vectors.settings import EVALUATION
-from nlpkit.vectors.statistics import (
+from nlpkit.metrics.intervals import (
     BootstrapResult,
     paired_bootstrap,
     pearson,
     spearman,
     spearman_interval,
 )
+from nlpkit.vectors import query
+from nlpkit.vectors.protocol import folded
+from nlpkit.vectors.settings import EVALUATION
 from nlpkit.vectors.store import Vectors
 
 if TYPE_CHECKING:

@@ -10,17 +10,12 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
-
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-COPY_BYTES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,7 @@ class Source:
         except UnicodeDecodeError:
             raise NlpkitError(
                 f"{self.name}: {where}: the word {word[:40]!r} is not valid UTF-8",
-                hint="--errors replace to put U+FFFD there",
+                hint="`errors` replace to put U+FFFD there",
             ) from None
 
 
@@ -52,20 +47,15 @@ def open_source(path: str, errors: str = "strict") -> Iterator[Source]:
     """
     name = textio.source_name(path)
     with contextlib.ExitStack() as stack:
-        stream = textio.open_binary(path)
-        if path != textio.STDIN:
-            stack.enter_context(stream)
-        regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-        if path == textio.STDIN or path.endswith(_COMPRESSED) or not regular:
-            copy = stack.enter_context(tempfile.TemporaryFile())
-            try:
-                shutil.copyfileobj(stream, copy, COPY_BYTES)
-            except (OSError, EOFError, ValueError) as error:
-                raise NlpkitError(f"cannot read {name}: {error}") from None
-            copy.flush()
+        if path == textio.STDIN or path.endswith(textio.COMPRESSED) or not os.path.isfile(path):
+            with textio.temporary_files():
+                copy = stack.enter_context(tempfile.TemporaryFile())
+                for chunk in textio.read_chunks(path):
+                    copy.write(chunk)
+                copy.flush()
             handle = copy.fileno()
         else:
-            handle = stream.fileno()
+            handle = stack.enter_context(textio.open_binary(path)).fileno()
         if os.fstat(handle).st_size == 0:
             raise NlpkitError(f"{name} is empty", hint="a file with word vectors")
         data = stack.enter_context(mmap.mmap(handle, 0, access=mmap.ACCESS_READ))

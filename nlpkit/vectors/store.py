@@ -7,7 +7,8 @@ made. Reading and writing files is in ``formats``; questions put in words are in
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Sequence
+import os
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.search import QUERIES_AT_ONCE, ScoreBlock, best_rows
-from nlpkit.vectors.settings import QUERY, Metric
+from nlpkit.vectors.settings import QUERY, AnalogyMethod, Format, Metric
 from nlpkit.vectors.words import ListedWords, Words, close_spellings
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ class Neighbour(NamedTuple):
     row: int
 
 
+class UnknownWord(NlpkitError, KeyError):
+    """A word that has no vector."""
+
+
 class Subwords(Protocol):
     """Something that makes a vector for a word outside the vocabulary."""
 
@@ -48,8 +53,12 @@ class Vectors:
     >>> vectors = Vectors(["cat", "dog", "car"], np.array([[1, 0], [1, 0.2], [0, 1]], np.float32))
     >>> "cat" in vectors, vectors.index("dog")
     (True, 1)
-    >>> [near.word for near in vectors.nearest(vectors.matrix[:1], 2, banned=[[0]])[0]]
+    >>> [near.word for near in vectors.nearest("cat", 2)]
     ['dog', 'car']
+    >>> vectors["cat"]
+    array([1., 0.], dtype=float32)
+    >>> vectors
+    <Vectors: 3 words, 2 dimensions>
     """
 
     def __init__(
@@ -102,10 +111,40 @@ class Vectors:
         listed = ListedWords(words, counts)
         return cls(listed, matrix, subwords=subwords, duplicates=duplicates)
 
+    # --- files ----------------------------------------------------------------------------------
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Vectors:
+        """Vectors from a model folder or a file of any known format."""
+        from nlpkit.vectors.formats import load
+
+        return load(os.fspath(path))
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        format: Format | str | None = None,
+        *,
+        force: bool = False,
+    ) -> None:
+        """Write a model folder, or a file in the format that is named or that its ending means."""
+        from nlpkit.vectors.formats import save
+
+        save(self, os.fspath(path), None if format is None else Format(format), force=force)
+
     # --- one word -------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self):,} words, {self.dim} dimensions>"
 
     def __len__(self) -> int:
         return len(self.words)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
+
+    def __getitem__(self, word: str) -> Floats:
+        return self.get(word)
 
     @property
     def dim(self) -> int:
@@ -138,10 +177,50 @@ class Vectors:
             self.subwords is not None and self.subwords.vector(word) is not None
         )
 
-    def unknown(self, word: str) -> NlpkitError:
+    def unknown(self, word: str) -> UnknownWord:
         """The error for a word that has no vector."""
         close = close_spellings(word, self.words)
-        return NlpkitError(f"unknown word: {word!r}", hint=" or ".join(map(repr, close)))
+        return UnknownWord(f"unknown word: {word!r}", hint=" or ".join(map(repr, close)))
+
+    # --- questions, see query for many at once --------------------------------------------------
+
+    def nearest(
+        self,
+        words: str | Sequence[str],
+        n: int = QUERY.n,
+        *,
+        minus: Sequence[str] = (),
+        metric: Metric | str = QUERY.metric,
+        restrict: int | None = None,
+    ) -> list[Neighbour]:
+        """The words nearest to a word, or to the mean of some, those of ``minus`` taken away."""
+        from nlpkit.vectors import query
+
+        plus = [words] if isinstance(words, str) else list(words)
+        minus = [minus] if isinstance(minus, str) else list(minus)
+        return query.nearest(self, [(plus, minus)], n, metric=Metric(metric), restrict=restrict)[0]
+
+    def analogy(
+        self,
+        a: str,
+        b: str,
+        c: str,
+        n: int = QUERY.n,
+        *,
+        method: AnalogyMethod | str = QUERY.method,
+        restrict: int | None = None,
+    ) -> list[Neighbour]:
+        """What ``c`` is to as ``a`` is to ``b``: man, king, woman."""
+        from nlpkit.vectors import query
+
+        how = AnalogyMethod(method)
+        return query.analogy(self, [(a, b, c)], n, method=how, restrict=restrict)[0]
+
+    def similarity(self, first: str, second: str, metric: Metric | str = QUERY.metric) -> float:
+        """How near two words are."""
+        from nlpkit.vectors import query
+
+        return query.similarity(self, first, second, Metric(metric))
 
     # --- many rows ------------------------------------------------------------------------------
 
@@ -190,7 +269,7 @@ class Vectors:
         halves = np.square(self.norms) / 2
         return lambda start, stop: queries @ self.matrix[start:stop].T - halves[start:stop]
 
-    def nearest(
+    def nearest_to(
         self,
         queries: Floats,
         n: int,

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
+from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.parallel import available_cores, ordered_map
 from nlpkit.vectors.source import Source
@@ -65,8 +66,9 @@ def looks_like_rows(source: Source, start: int, dim: int) -> bool:
     A broken row shall be reported as one, and not make its file pass for a binary one. Of float32
     numbers nearly every row has bytes that no text has.
     """
-    end = source.data.find(b"\n", start)
-    if _is_row(source.data[start : len(source.data) if end < 0 else end], dim):
+    longest = start + textio.longest_line()
+    end = source.data.find(b"\n", start, longest)
+    if _is_row(source.data[start : longest if end < 0 else end], dim):
         return True
     return not source.data[start : start + _BYTES_TO_JUDGE_BY].translate(None, _TEXT_BYTES)
 
@@ -141,7 +143,7 @@ def read_text(source: Source) -> Vectors:
     matrix = np.empty((n_rows, dim), np.float32)  # (V, D)
     parse: Callable[[NDArray[np.uint8], NDArray[np.float32]], NDArray[np.int64]] | None = None
     if len(source.data) >= KERNEL_FROM_BYTES:
-        from nlpkit.vectors.textkernel import parse_rows as parse
+        from nlpkit.kernels.numbers import parse_rows as parse
 
     def read_block(block: _Block) -> list[str]:
         data = block.bytes(source)
@@ -171,15 +173,23 @@ class _Block:
 
 def _blocks(source: Source, start: int) -> Iterator[_Block]:
     end = len(source.data)
-    while end > start and source.data[end - 1] in b"\r\n":  # empty lines at the end say nothing
-        end -= 1
+    while end > start:  # empty lines at the end say nothing
+        tail = source.data[max(start, end - BLOCK_BYTES) : end]
+        kept = len(tail.rstrip(b"\r\n"))
+        end -= len(tail) - kept
+        if kept:
+            break
+    longest = textio.longest_line()
     line = 1 if start == 0 else 2
     first_row = 0
     while start < end:
-        stop = min(start + BLOCK_BYTES, end)
+        stop = min(start + min(BLOCK_BYTES, longest), end)
         if stop < end:
             cut = source.data.rfind(b"\n", start, stop)
-            cut = source.data.find(b"\n", stop) if cut < 0 else cut  # one line fills the block
+            if cut < 0:  # one line fills the block
+                cut = source.data.find(b"\n", stop, start + longest + 1)
+                if cut < 0 and end - start > longest:
+                    textio.refuse_long(source.name, line + first_row, longest)
             stop = end if cut < 0 else cut + 1
         n_rows = source.data[start:stop].count(b"\n") + (stop == end)
         yield _Block(start, stop, first_row, n_rows, line + first_row)

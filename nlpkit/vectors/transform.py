@@ -59,7 +59,7 @@ def merge(sets: Sequence[Vectors], method: MergeMethod = MergeMethod.CONCATENATE
         matrix = np.concatenate(parts, axis=1)
     elif len({each.dim for each in sets}) > 1:
         dims = ", ".join(str(each.dim) for each in sets)
-        raise NlpkitError(f"vectors of {dims} numbers have no mean", hint="--method concatenate")
+        raise NlpkitError(f"vectors of {dims} numbers have no mean", hint="`method` concatenate")
     else:
         matrix = np.mean(parts, axis=0, dtype=np.float32)
     counts = first.words.counts
@@ -92,7 +92,7 @@ def pca(vectors: Vectors, dim: int) -> Vectors:
     array([-1.414,  0.   ,  1.414], dtype=float32)
     """
     if not 1 <= dim <= vectors.dim:
-        raise NlpkitError(f"cannot make {dim} dimensions of {vectors.dim}", hint="a smaller --dim")
+        raise NlpkitError(f"cannot make {dim} dimensions of {vectors.dim}", hint="a smaller `dim`")
     mean, axes = principal_axes(vectors.matrix, dim)
     projected = (vectors.matrix - mean) @ axes
     return Vectors(vectors.words, projected.astype(np.float32, copy=False))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from nlpkit.errors import NlpkitError
+from nlpkit.text.vocab import ESCAPED, parse_entry
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,6 +77,7 @@ class StoredWords(Sequence[str]):
         ends = np.flatnonzero(np.frombuffer(self._data, np.uint8) == _NEWLINE)
         self._starts = ends + 1  # of each line, and of what would follow the last
         self._searches = 0
+        self._escapes = f"\t{ESCAPED}\n".encode() in self._data
         self._expected: dict[str, int | None] = {}
         self._all: list[str] | None = None
 
@@ -98,11 +100,8 @@ class StoredWords(Sequence[str]):
 
     def _line(self, row: int) -> tuple[str, int]:
         line = self._data[self._starts[row] : self._starts[row + 1] - 1]
-        word, tab, count = line.rpartition(b"\t")
         try:
-            if not tab or not count.isdigit():
-                raise ValueError("expected token<TAB>count")
-            return word.decode(), int(count)
+            return parse_entry(line.decode())
         except ValueError as error:
             raise NlpkitError(f"{self._name} is damaged: line {row + 1}: {error}") from None
 
@@ -138,14 +137,14 @@ class StoredWords(Sequence[str]):
 
     def find(self, word: str) -> int | None:
         """The row of a word, or nothing."""
-        if "\n" in word:
+        if "\n" in word and not self._escapes:
             return None
         if word in self._expected:
             return self._expected[word]
-        if self._searches >= _SEARCHES_BEFORE_INDEX:
+        if self._escapes or self._searches >= _SEARCHES_BEFORE_INDEX:
             return self._rows.get(word)
         self._searches += 1
-        wanted = b"\n" + word.encode("utf-8", "surrogateescape") + b"\t"
+        wanted = b"\n" + word.encode("utf-8", "surrogatepass") + b"\t"
         found = self._data.find(wanted)
         while found >= 0:
             # a word that itself holds a tab begins like a line of a shorter word

@@ -21,8 +21,8 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from nlpkit.kernels.compiling import kernel
 from nlpkit.word2vec.tiles import (
     ROWS,
     add_products,
@@ -88,7 +88,7 @@ def make_workspace(centres: int, noise: int, window: int, width: int, words: int
     )
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _reach(first: int, last: int, window: int, low: Ints, high: Ints) -> tuple[int, int]:
     """The positions that lie in a window of the centres ``first:last``."""
     start, stop = low[first], high[last - 1]
@@ -99,7 +99,7 @@ def _reach(first: int, last: int, window: int, low: Ints, high: Ints) -> tuple[i
     return start, stop
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _centres_near(
     position: int, first: int, last: int, window: int, low: Ints, high: Ints
 ) -> tuple[int, int]:
@@ -113,7 +113,7 @@ def _centres_near(
     return left - first, right - first
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _count(words: Ints, word: int) -> int:
     found = 0
     for i in range(len(words)):
@@ -121,7 +121,7 @@ def _count(words: Ints, word: int) -> int:
     return found
 
 
-@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@kernel(fastmath=True, error_model="numpy")
 def skipgram_block(
     input_rows: Floats,
     output_rows: Floats,
@@ -219,7 +219,7 @@ def skipgram_block(
     return loss, n_pairs
 
 
-@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@kernel(fastmath=True, error_model="numpy")
 def cbow_block(
     input_rows: Floats,
     output_rows: Floats,

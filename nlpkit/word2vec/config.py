@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from nlpkit.errors import NlpkitError
+from nlpkit.schema import SEED, Ranges
 
 
 class Arch(str, Enum):
@@ -25,6 +25,24 @@ class Loss(str, Enum):
     NS = "ns"  # negative sampling: tell the word from a few random ones
     HS = "hs"  # hierarchical softmax: a path of yes/no decisions in a Huffman tree
     SOFTMAX = "softmax"  # the formula itself, over all words: for small vocabularies
+
+
+LIMITS: dict[str, tuple[float, float]] = {  # least and most; whole numbers where they are here
+    "dim": (1, 65_536),
+    "window": (1, 1_000),
+    "negative": (1, 1_000),
+    "ns_exponent": (-10.0, 10.0),
+    "epochs": (1, 1_000_000),
+    "lr": (0.0, 10.0),
+    "min_lr": (0.0, 10.0),
+    "sample": (0.0, 1.0),
+    "min_count": (1, 1_000_000_000),
+    "max_vocab": (1, 1_000_000_000),
+    "phrases": (0, 10),
+    "phrase_threshold": (0.0, 1e9),
+    "seed": (0, 2**32 - 1),
+    "threads": (1, 1_024),
+}
 
 
 @dataclass(frozen=True)
@@ -55,22 +73,18 @@ class Word2VecConfig:
     phrases: int = 0  # passes that join frequent pairs
     phrase_threshold: float = 100.0  # how much more often than by chance a pair must occur
     seed: int = 1
-    threads: int | None = None  # None is all cores; 1 gives the same bits every time
+    threads: int | None = None  # None is all available cores; 1 gives the same bits every time
+
+    RANGES: ClassVar[Ranges] = {"seed": SEED}
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arch", _member(Arch, "arch", self.arch))
         object.__setattr__(self, "loss", _member(Loss, "loss", self.loss))
-        for name in ("dim", "window", "negative", "epochs", "min_count"):
-            _check(name, getattr(self, name), int, least=1)
-        for name in ("max_vocab", "threads"):
-            if getattr(self, name) is not None:
-                _check(name, getattr(self, name), int, least=1)
-        for name in ("phrases", "seed"):
-            _check(name, getattr(self, name), int, least=0)
-        for name in ("sample", "min_lr", "phrase_threshold"):
-            _check(name, getattr(self, name), float, least=0)
-        _check("ns_exponent", self.ns_exponent, float, least=-math.inf)
-        _check("lr", self.starting_lr, float, least=self.min_lr)
+        for name, (least, most) in LIMITS.items():
+            value = getattr(self, name)
+            if value is not None:
+                _check(name, value, least, most)
+        _check("lr", self.starting_lr, self.min_lr, LIMITS["lr"][1])
 
     @property
     def starting_lr(self) -> float:
@@ -82,7 +96,9 @@ class Word2VecConfig:
     @property
     def workers(self) -> int:
         """How many threads to run."""
-        return self.threads or os.cpu_count() or 1
+        from nlpkit.parallel import available_cores
+
+        return self.threads or available_cores()
 
     def to_settings(self) -> dict[str, Any]:
         """Plain values for ``config.json``.
@@ -115,10 +131,13 @@ def _member(kind: type[Enum], name: str, value: object) -> Enum:
         raise NlpkitError(f"{name} {value!r} is not known", hint=choices) from None
 
 
-def _check(name: str, value: object, kind: type[int] | type[float], *, least: float) -> None:
-    allowed = (int,) if kind is int else (int, float)
+def _check(name: str, value: object, least: float, most: float) -> None:
+    whole = isinstance(most, int)
+    allowed = (int,) if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, allowed) or math.isnan(value):
-        what = "a whole number" if kind is int else "a number"
+        what = "a whole number" if whole else "a number"
         raise NlpkitError(f"{name} must be {what}, not {value!r}")
-    if not least <= value < math.inf:
+    if value < least:
         raise NlpkitError(f"{name} must be {least} or more, not {value}")
+    if value > most:
+        raise NlpkitError(f"{name} must be {most} or less, not {value}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nlpkit.compiling import is_compiled
+from nlpkit.kernels.compiling import is_compiled
 from nlpkit.word2vec.blocks import Workspace, make_workspace
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
 from nlpkit.word2vec.exact import exact_piece
@@ -100,6 +100,8 @@ class CpuEngine:
         self, number: int, start: int, stop: int, lr: float, worker: Worker
     ) -> tuple[float, int]:
         """Train on ``ids[start:stop]``; returns the sum of measured losses and their number."""
+        if not 0 <= start <= stop <= len(self.ids) or stop - start > self.longest_piece:
+            raise IndexError(f"ids {start}:{stop} are no piece")  # kernels check no bounds
         config, space = self.config, worker.space
         cbow = config.arch is Arch.CBOW
         rate, window, shrink = np.float32(lr), config.window, config.shrink_windows

@@ -17,8 +17,8 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from nlpkit.kernels.compiling import kernel
 from nlpkit.word2vec.blocks import Workspace
 from nlpkit.word2vec.huffman import HuffmanTree
 from nlpkit.word2vec.sampling import read_windows, seeded
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _ONE = np.float32(1.0)
 
 
-@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@kernel(fastmath=True, error_model="numpy")
 def _softmax_steps(pairs: Floats, outputs: int, inputs: int, centre: int, lr: np.float32) -> float:
     """Turn each column of scores into ``lr * (1 if it is the centre else 0 - p)``."""
     loss = 0.0
@@ -51,7 +51,7 @@ def _softmax_steps(pairs: Floats, outputs: int, inputs: int, centre: int, lr: np
     return loss
 
 
-@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@kernel(fastmath=True, error_model="numpy")
 def _tree_steps(pairs: Floats, codes: NDArray[np.uint8], inputs: int, lr: np.float32) -> float:
     """Going left (code 0) has probability sigmoid(score)."""
     loss = 0.0
@@ -64,7 +64,7 @@ def _tree_steps(pairs: Floats, codes: NDArray[np.uint8], inputs: int, lr: np.flo
     return loss
 
 
-@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@kernel(fastmath=True, error_model="numpy")
 def centre_step(
     input_rows: Floats,
     output_rows: Floats,
@@ -128,7 +128,7 @@ def centre_step(
     return loss, n
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def exact_piece(
     ids: NDArray[np.int32],
     start: int,

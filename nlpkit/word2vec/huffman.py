@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from nlpkit.kernels.compiling import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +47,7 @@ def build_tree(counts: NDArray[np.int64]) -> HuffmanTree:
     return HuffmanTree(starts, nodes, codes)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _join_smallest(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Join the two rarest trees until one is left, for counts that fall.
 
@@ -73,7 +74,7 @@ def _join_smallest(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArra
     return parent, is_right
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _path_lengths(parent: NDArray[np.int64], leaves: int) -> NDArray[np.int64]:
     depth = np.zeros(len(parent), dtype=np.int64)
     for tree in range(len(parent) - 2, -1, -1):  # parents have higher numbers
@@ -81,7 +82,7 @@ def _path_lengths(parent: NDArray[np.int64], leaves: int) -> NDArray[np.int64]:
     return depth[:leaves]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _walk_up(
     parent: NDArray[np.int64],
     is_right: NDArray[np.uint8],

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from nlpkit.kernels.compiling import kernel
 from nlpkit.word2vec.blocks import Workspace, cbow_block, skipgram_block
 from nlpkit.word2vec.sampling import Noise, draw_noise, read_windows, seeded
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MEASURE_EVERY = 16
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _to_copies(rows: NDArray[np.int32], hot: int, own: int) -> None:
     if hot:
         for i in range(len(rows)):
@@ -35,7 +35,7 @@ def _to_copies(rows: NDArray[np.int32], hot: int, own: int) -> None:
                 rows[i] += own
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def skipgram_piece(
     ids: NDArray[np.int32],
     start: int,
@@ -84,7 +84,7 @@ def skipgram_piece(
     return loss, measured
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def cbow_piece(
     ids: NDArray[np.int32],
     start: int,

@@ -1,13 +1,18 @@
 """word2vec on disk: the model folder, and the checkpoint that a run can be resumed from.
 
 Both hold ``vocab.tsv``, ``vectors.npy`` (the words as inputs) and ``context.npy`` (as outputs). A
-checkpoint also holds the corpus as ids, so that a run on text from a pipe can be resumed too.
+checkpoint also holds the corpus as ids, so that a run on text from a pipe can be resumed too. It
+belongs to one run: another text or another setting is refused.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
-from dataclasses import dataclass, replace
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +20,68 @@ import numpy as np
 
 from nlpkit import modeldir
 from nlpkit.errors import NlpkitError
+from nlpkit.npy import check_finite, read_array
+from nlpkit.registry import WORD2VEC
+from nlpkit.schema import AGAIN
+from nlpkit.text.pipeline import TokenSettings
+from nlpkit.text.vocab import Vocab
 from nlpkit.vectors.folder import MATRIX, NORMS, VOCAB
-from nlpkit.vectors.store import row_norms
-from nlpkit.vocab import Vocab
+from nlpkit.vectors.formats import format_of_name, load
+from nlpkit.vectors.settings import Format
+from nlpkit.vectors.store import Vectors, row_norms
+from nlpkit.vectors.words import ListedWords
 from nlpkit.word2vec.config import Word2VecConfig
 from nlpkit.word2vec.store import IdStore
-from nlpkit.word2vec.train import EngineName, Trainer, TrainState
+from nlpkit.word2vec.train import EngineName, Progress, Trainer, TrainState
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-KIND = "word2vec"
-CHECKPOINT_KIND = "word2vec-checkpoint"
+CHECKPOINT_KIND = f"{WORD2VEC}-checkpoint"
 CONTEXT = "context.npy"
 IDS = "ids.npy"
-_ROWS = 1 << 14  # written at a time, so that saving takes no second copy of a matrix
+MOST_RECORDS = 200  # of the curve that is kept
+_ROWS = 1 << 14  # hashed at a time
+
+
+class Word2Vec(Vectors):
+    """Vectors fresh from training: their folder holds the context vectors and the curve, too."""
+
+    def __init__(
+        self,
+        store: IdStore,
+        state: TrainState,
+        config: modeldir.ModelConfig,
+        curve: list[dict[str, Any]],
+    ) -> None:
+        super().__init__(ListedWords(store.words, store.counts), state.input)
+        self.counts, self.context = store.counts, state.output
+        self.config, self.curve = config, curve
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        format: Format | str | None = None,
+        *,
+        force: bool = False,
+    ) -> None:
+        """Write the model folder; of a file in another format, the words and vectors alone."""
+        chosen = format_of_name(os.fspath(path)) if format is None else Format(format)
+        if chosen is not Format.FOLDER:
+            super().save(path, chosen, force=force)
+            return
+        with modeldir.create(path, self.config, force=force) as folder:
+            self.write(folder)
+            matrix = np.load(folder / MATRIX, mmap_mode="r")
+            modeldir.write_array(folder / NORMS, row_norms(matrix))
+
+    def write(self, folder: Path) -> None:
+        """What the folders of a model and of a checkpoint have in common."""
+        vocab = Vocab(list(self.words), self.counts.tolist())
+        modeldir.write_text(folder / VOCAB, vocab.dumps())
+        modeldir.write_array(folder / MATRIX, self.matrix)
+        modeldir.write_array(folder / CONTEXT, self.context)
+        modeldir.write_metrics(folder, self.curve)
 
 
 @dataclass
@@ -42,13 +94,26 @@ class Run:
     data_hash: str
     tokens: dict[str, Any]  # how text became tokens
     records: list[dict[str, Any]]
+    sources: dict[str, str | None] = field(default_factory=dict)  # files it began with
+    ids_file: tuple[int, ...] | None = None  # the file of ids in the last checkpoint of this run
 
-    def save_model(self, path: str, *, force: bool) -> None:
-        """Write the finished model."""
-        with modeldir.create(path, self._config(KIND, {}), force=force) as folder:
-            self._write_common(folder)
-            matrix = np.load(folder / MATRIX, mmap_mode="r")
-            np.save(folder / NORMS, row_norms(matrix), allow_pickle=False)
+    def vectors(self) -> Word2Vec:
+        """The vectors as they are now."""
+        config = self._config(WORD2VEC, {})
+        return Word2Vec(self.store, self.trainer.state(), config, self.records)
+
+    def record(self, progress: Progress) -> None:
+        """Keep some of the progress records, for the curve."""
+        if progress.epoch_ended or progress.fraction * MOST_RECORDS >= len(self.records):
+            self.records.append(
+                {
+                    "epoch": progress.epoch,
+                    "words": progress.words_done,
+                    "loss": progress.loss,
+                    "lr": progress.lr,
+                    "words_per_second": round(progress.words_per_second),
+                }
+            )
 
     def save_checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Write the state; the corpus is written once and then linked from one to the next."""
@@ -58,15 +123,27 @@ class Run:
             "loss_sum": state.loss_sum,
             "loss_count": state.loss_count,
             "text_words": self.store.text_words,
+            "ids_hash": self.ids_hash,
         }
-        config = self._config(CHECKPOINT_KIND, {"position": position})
-        with modeldir.create(path, config, force=True) as folder:
-            self._write_common(folder)
-            earlier = Path(path) / IDS
-            if earlier.exists():
-                os.link(earlier, folder / IDS)
-            else:
-                _save_rows(folder / IDS, self.store.ids)
+        extra = {**self.sources, "position": position}
+        with modeldir.create(path, self._config(CHECKPOINT_KIND, extra), force=True) as folder:
+            self.vectors().write(folder)
+            self._write_ids(folder / IDS, Path(path) / IDS)
+
+    def _write_ids(self, file: Path, earlier: Path) -> None:
+        """Link what this very run has written, and nothing else: or write the ids."""
+        if self.ids_file is not None:
+            with contextlib.suppress(OSError):  # gone, or a disk without links
+                if _identity(earlier) == self.ids_file:
+                    os.link(earlier, file)
+                    return
+        modeldir.write_array(file, self.store.ids)
+        self.ids_file = _identity(file)
+
+    @functools.cached_property
+    def ids_hash(self) -> str:
+        """A fingerprint of the corpus as ids."""
+        return _hash(self.store.ids)
 
     def _config(self, kind: str, extra: dict[str, Any]) -> modeldir.ModelConfig:
         return modeldir.ModelConfig(
@@ -77,61 +154,118 @@ class Run:
             metrics=self.records[-1] if self.records else {},
         )
 
-    def _write_common(self, folder: Path) -> None:
-        state = self.trainer.state()
-        vocab = Vocab(self.store.words, self.store.counts.tolist())
-        (folder / VOCAB).write_text(vocab.dumps(), encoding="utf-8", newline="\n")
-        _save_rows(folder / MATRIX, state.input)
-        _save_rows(folder / CONTEXT, state.output)
-        modeldir.write_metrics(folder, self.records)
+
+TOKEN_SETTINGS = ("tokenizer", "pattern", "lower")
+
+
+def begin(
+    store: IdStore,
+    data_hash: str,
+    config: Word2VecConfig,
+    tokens: TokenSettings,
+    *,
+    vocab: str | None = None,
+    init: str | None = None,
+    device: str = "cpu",
+    engine: EngineName | None = None,
+) -> Run:
+    """A new run on a text; ``vocab`` and ``init`` are the files it begins with."""
+    start = outputs = None
+    if init is not None:
+        vectors = load(init)
+        start, outputs = (list(vectors.words), vectors.matrix), read_context(init)
+    trainer = Trainer(store, config, device=device, engine=engine, init=start, init_output=outputs)
+    how = {name: getattr(tokens, name) for name in TOKEN_SETTINGS}
+    return Run(store, config, trainer, data_hash, how, [], {"vocab": vocab, "init": init})
 
 
 def load_checkpoint(
     path: str | os.PathLike[str],
+    config: Word2VecConfig,
+    tokens: dict[str, Any],
+    sources: dict[str, str | None],
     *,
-    threads: int | None,
+    data_hash: str | None = None,
     device: str,
     engine: EngineName | None = None,
 ) -> Run:
-    """A run that goes on exactly where it stopped (on one thread; more are never exact)."""
+    """A run that goes on exactly where it stopped (on one thread; more are never exact).
+
+    All settings must be those of the run but for ``threads``, and so must the hash of the text, if
+    there is one.
+    """
     if not modeldir.is_model(path):
-        raise NlpkitError(f"no checkpoint at {path}", hint="train without --resume")
+        raise NlpkitError(f"no checkpoint at {path}", hint="train without `resume`")
     saved = modeldir.load_config(path, kind=CHECKPOINT_KIND)
     folder = Path(path)
-    settings = dict(saved.settings)
+    position = saved.settings.pop("position", None)
+    now = {**config.to_settings(), **tokens, **sources}
+    for name in sorted((saved.settings.keys() | now.keys()) - {"threads"}):
+        before = saved.settings.get(name)
+        if before != now.get(name):
+            raise NlpkitError(
+                f"{path} was made with {name} {before}, not {now.get(name)}",
+                hint="the flags of the first run, or start again without `resume`",
+            )
+    if data_hash is not None and data_hash != saved.data_hash:
+        raise NlpkitError(f"{path} was made from other text", hint="the text of the first run")
+    if not isinstance(position, dict) or "ids_hash" not in position:
+        raise NlpkitError(f"{path} is of another version of nlpkit", hint="train without `resume`")
     try:
-        position = settings.pop("position")
-        tokens = {name: settings.pop(name) for name in TOKEN_SETTINGS}
-        config = replace(Word2VecConfig.from_settings(settings), threads=threads)
         vocab = Vocab.load(str(folder / VOCAB))
-        ids = np.load(folder / IDS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        ids = _load_rows(folder / IDS)
+        ids_file = _identity(folder / IDS)
         counts = np.array(vocab.counts, dtype=np.int64)
-        store = IdStore(ids, vocab.tokens, counts, position["text_words"])
+        store = IdStore(ids, vocab.tokens, counts, int(position["text_words"]))
         state = TrainState(
-            np.load(folder / MATRIX, allow_pickle=False),
-            np.load(folder / CONTEXT, allow_pickle=False),
+            _load_rows(folder / MATRIX),
+            _load_rows(folder / CONTEXT),
             position["pieces_done"],
             position["loss_sum"],
             position["loss_count"],
         )
         trainer = Trainer(store, config, device=device, engine=engine, resume=state)
-    except (OSError, ValueError, KeyError) as error:
-        raise NlpkitError(f"{path} is damaged: {error}", hint="train without --resume") from None
+        if _hash(ids) != position["ids_hash"]:
+            raise NlpkitError(f"{IDS} has been changed")
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, NlpkitError) as error:
+        reason = error.message if isinstance(error, NlpkitError) else error
+        raise NlpkitError(f"{path} is damaged: {reason}", hint="train without `resume`") from None
     records = modeldir.read_metrics(path)
-    return Run(store, config, trainer, saved.data_hash, tokens, records)
-
-
-TOKEN_SETTINGS = ("tokenizer", "pattern", "lower")
+    return Run(store, config, trainer, saved.data_hash, tokens, records, sources, ids_file)
 
 
 def read_context(path: str) -> NDArray[np.float32] | None:
     """The output matrix of a word2vec folder, or nothing where vectors come without one."""
     file = Path(path) / CONTEXT
-    return np.load(file, mmap_mode="r", allow_pickle=False) if file.is_file() else None
+    if not file.is_file():
+        return None
+    context = read_array(file, "f4", dimensions=2)
+    shape = read_array(file.with_name(MATRIX), "f4", dimensions=2).shape
+    if context.shape != shape:
+        raise NlpkitError(f"{file} is {context.shape}, {MATRIX} {shape}", hint=AGAIN)
+    check_finite(context, str(file))
+    return context
 
 
-def _save_rows(path: Path, array: NDArray[Any]) -> None:
-    written = np.lib.format.open_memmap(path, mode="w+", dtype=array.dtype, shape=array.shape)
+def _load_rows(path: Path) -> NDArray[Any]:
+    """An array on disk, memory-mapped, so that a false header cannot ask for memory."""
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+    except (EOFError, SyntaxError, tokenize.TokenError) as error:  # headers are read as Python
+        raise ValueError(f"{path.name}: {error}") from None
+    return array
+
+
+def _hash(array: NDArray[Any]) -> str:
+    return modeldir.data_hash(rows.data.cast("B") for rows in _parts(array))
+
+
+def _parts(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
     for start in range(0, len(array), _ROWS):
-        written[start : start + _ROWS] = array[start : start + _ROWS]
-    written.flush()
+        yield np.ascontiguousarray(array[start : start + _ROWS])
+
+
+def _identity(file: Path) -> tuple[int, ...]:
+    """Tells a file from any other, and from itself with other content."""
+    status = file.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

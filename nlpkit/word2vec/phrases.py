@@ -7,15 +7,18 @@ join the result with a third. Works on provisional ids with ``LINE_END`` between
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
-from nlpkit.wordcount import LINE_END
+from nlpkit.kernels.compiling import kernel
+from nlpkit.kernels.wordcount import LINE_END
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    Change = Callable[[NDArray[np.int32]], int]
 
 JOINER = "_"
 MOST_PAIRS = 1 << 25  # slots of the table of pairs; when it fills up the rarest pairs are dropped
@@ -31,8 +34,11 @@ def join_phrases(
     threshold: float,
     min_count: int,
     most_pairs: int = MOST_PAIRS,
+    rewrite: Callable[[NDArray[np.int32], Change], int] = lambda ids, change: change(ids),
 ) -> tuple[int, list[str], NDArray[np.int64]]:
     """One pass. Returns how many ids are left, and words and counts with the phrases at the end.
+
+    ``rewrite`` hands ids that are no memory of ours to a function that changes whole lines.
 
     >>> ids = np.array([0, 1, 2, 0, 1, -1, 0, 1, 3, -1], dtype=np.int32)
     >>> length, words, counts = join_phrases(
@@ -70,11 +76,11 @@ def join_phrases(
         words[a] + JOINER + words[b] for a, b in zip(first[joined], second[joined], strict=True)
     ]
     new_counts = np.concatenate([counts, np.zeros(len(joined), dtype=np.int64)])
-    length = _join(ids, keys, phrase_of_slot, new_counts)
+    length = rewrite(ids, lambda part: _join(part, keys, phrase_of_slot, new_counts))
     return length, words + phrases, new_counts
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _slot_of(keys: NDArray[np.uint64], key: np.uint64) -> np.uint64:
     """Where the key is, or the empty slot where it would go."""
     mask = np.uint64(len(keys) - 1)
@@ -84,12 +90,12 @@ def _slot_of(keys: NDArray[np.uint64], key: np.uint64) -> np.uint64:
     return slot
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _pair_key(a: np.int32, b: np.int32) -> np.uint64:
     return np.uint64(a) << np.uint64(32) | np.uint64(b)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _count_pairs(
     ids: NDArray[np.int32],
     position: int,
@@ -115,7 +121,7 @@ def _count_pairs(
     return len(ids), used
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _insert(
     old_keys: NDArray[np.uint64],
     old_counts: NDArray[np.int64],
@@ -128,7 +134,7 @@ def _insert(
         pair_counts[slot] = old_counts[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _join(
     ids: NDArray[np.int32],
     keys: NDArray[np.uint64],

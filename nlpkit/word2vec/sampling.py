@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from nlpkit.kernels.compiling import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,7 +73,7 @@ def make_noise(counts: NDArray[np.int64], exponent: float) -> Noise:
     return Noise(limits, np.searchsorted(limits, starts).astype(np.int32))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def seeded(seed: int, number: int) -> np.uint64:
     """A state for the given seed and number of a piece of work; neighbours are unlike."""
     state = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(number)
@@ -81,13 +82,13 @@ def seeded(seed: int, number: int) -> np.uint64:
     return state
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def advance(state: np.uint64) -> np.uint64:
     """The next state; its upper 32 bits are the random number."""
     return state * _MULTIPLIER + _INCREMENT
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def noise_word(number: np.uint64, limits: NDArray[np.uint32], guide: NDArray[np.int32]) -> np.int32:
     """The noise word for a random number of 32 bits."""
     word = guide[number >> np.uint64(32 - _GUIDE_BITS)]
@@ -96,7 +97,7 @@ def noise_word(number: np.uint64, limits: NDArray[np.uint32], guide: NDArray[np.
     return np.int32(word)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def draw_noise(
     state: np.uint64,
     limits: NDArray[np.uint32],
@@ -116,7 +117,7 @@ def draw_noise(
     return state
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def read_windows(
     state: np.uint64,
     ids: NDArray[np.int32],

@@ -6,30 +6,38 @@ frequency, and rewrites the ids in place. In the finished store the last word of
 as ``~id`` (a negative number), so that sentences need no memory of their own.
 
 Ids live in memory up to a limit and in a temporary, memory-mapped file beyond it; the file has no
-name, so nothing is left behind however the program ends.
+name, so nothing is left behind however the program ends. It is mapped for reading only: on a full
+disk a write through a mapping would end the program by a signal, where a plain one is an error.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from nlpkit import textio
 from nlpkit.errors import NlpkitError
+from nlpkit.kernels.compiling import kernel
+from nlpkit.kernels.wordcount import LINE_END, WordTable
+from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.vocab import Vocab
+from nlpkit.textio import Block
 from nlpkit.word2vec.config import Word2VecConfig
 from nlpkit.word2vec.phrases import join_phrases
-from nlpkit.wordcount import LINE_END, WordTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_MOST_WORDS = 1 << 62  # that counts may add up to, as 64-bit numbers
 LONGEST_SENTENCE = 10_000  # longer ones are cut, as word2vec.c and its successors do
 MEMORY_LIMIT = 1 << 30  # bytes of ids kept in memory before they go to a file
+IDS_AT_ONCE = 1 << 22  # of a file, changed in memory and written back
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,23 @@ class IdStore:
             sentence[-1] = ~sentence[-1]
             yield sentence
             start = end + 1
+
+    def check(self) -> None:
+        """Kernels check no bounds: refuse what they must not see, wherever it comes from."""
+        if self.ids.dtype != np.int32 or self.ids.ndim != 1 or not self.ids.flags.c_contiguous:
+            raise NlpkitError(f"ids are {self.ids.dtype} of shape {self.ids.shape}, not int32")
+        if self.counts.shape != (len(self.words),) or (self.counts < 0).any():
+            raise NlpkitError("a count of 0 or more is needed for each word")
+        if self.counts.sum(dtype=np.float64) > _MOST_WORDS:
+            raise NlpkitError(f"counts add up to more than {_MOST_WORDS:,}")
+        if not len(self.ids) or self.ids[-1] >= 0:
+            raise NlpkitError("the last word must end a sentence")
+        wrong = _first_wrong(self.ids, len(self.words), LONGEST_SENTENCE)
+        if wrong >= 0:
+            raise NlpkitError(
+                f"id {self.ids[wrong]} at {wrong:,} is beyond a vocabulary of {len(self.words):,} "
+                f"words, or beyond the {LONGEST_SENTENCE:,} of a sentence"
+            )
 
     def cuts(self, words: int) -> NDArray[np.int64]:
         """Positions that cut the corpus into pieces of about ``words`` whole sentences' words."""
@@ -115,7 +140,12 @@ class StoreBuilder:
         text_words = int(counts.sum())
         for _ in range(config.phrases):
             length, words, counts = join_phrases(
-                ids, words, counts, threshold=config.phrase_threshold, min_count=config.min_count
+                ids,
+                words,
+                counts,
+                threshold=config.phrase_threshold,
+                min_count=config.min_count,
+                rewrite=self._rewrite,
             )
             ids = ids[:length]
         if vocabulary is None:
@@ -129,36 +159,49 @@ class StoreBuilder:
         final = np.full(len(words), -1, dtype=np.int32)
         seen = np.flatnonzero(order >= 0)
         final[order[seen]] = seen
-        ids = ids[: _renumber(ids, final, LONGEST_SENTENCE)]
+        ids = ids[: self._rewrite(ids, lambda part: _renumber(part, final, LONGEST_SENTENCE))]
         if not len(ids):
             least = "" if vocabulary else f" occurs {config.min_count} times or more"
             raise NlpkitError(
                 f"nothing to train on: none of the {text_words} words{least or ' is known'}",
-                hint="more text, or a lower min-count",
+                hint="more text, or a lower `min_count`",
             )
+        ids.flags.writeable = False  # one type, and one compiled kernel, for all stores
         return IdStore(ids, kept_words, kept_counts, text_words)
 
     def _append(self, ids: NDArray[np.int32]) -> None:
         data = ids.view(np.uint8).data
         in_memory = isinstance(self._file, io.BytesIO)
-        try:
+        with textio.temporary_files():
             if in_memory and self._size + len(data) > self._memory_limit:
                 spilled = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the store
                 spilled.write(self._file.getbuffer())  # type: ignore[attr-defined]
                 self._file = spilled
             self._file.write(data)
-        except OSError as error:
-            raise NlpkitError(
-                f"cannot keep the corpus in {tempfile.gettempdir()}: {error.strerror}",
-                hint="TMPDIR=FOLDER with room for 4 bytes a word",
-            ) from None
         self._size += len(data)
 
     def _mapped(self) -> NDArray[np.int32]:
         if isinstance(self._file, io.BytesIO):
             return np.frombuffer(self._file.getbuffer(), dtype=np.int32)
-        self._file.flush()
-        return np.memmap(self._file, dtype=np.int32, mode="r+")
+        with textio.temporary_files():
+            self._file.flush()
+        return np.memmap(self._file, dtype=np.int32, mode="r")
+
+    def _rewrite(self, ids: NDArray[np.int32], change: Callable[[NDArray[np.int32]], int]) -> int:
+        """Let a function change whole lines in place and say how many ids are left of them."""
+        if isinstance(self._file, io.BytesIO):
+            return change(ids)
+        start = written = 0
+        while start < len(ids):
+            stop = _line_end(ids, min(start + IDS_AT_ONCE, len(ids)) - 1) + 1
+            part = np.array(ids[start:stop])
+            left = part[: change(part)]
+            with textio.temporary_files():  # a disk that copies what is overwritten needs room
+                self._file.seek(written * ids.itemsize)
+                self._file.write(left.data)
+                self._file.flush()
+            start, written = stop, written + len(left)
+        return written
 
 
 def build_store(
@@ -175,6 +218,62 @@ def build_store(
     return builder.finish(config)
 
 
+def read_corpus(
+    blocks: Iterable[Block],
+    config: Word2VecConfig,
+    tokens: TokenSettings,
+    *,
+    vocab: str | None = None,
+    errors: str = "strict",
+    on_read: Callable[[int], None] = lambda size: None,
+) -> tuple[IdStore, str]:
+    """A text as ids, and its hash; ``vocab`` is a file of the words to keep.
+
+    ``on_read`` is called with the number of bytes read so far.
+    """
+    given = _read_vocab(vocab)
+    digest = hashlib.blake2b(digest_size=16)
+    builder = StoreBuilder()
+    pipeline = Tokens(tokens)
+    size = 0
+    for block in blocks:
+        text = block.text(errors)  # says where bytes are not UTF-8
+        if not tokens.is_plain_split:
+            for line in block.lines(errors):
+                builder.add_sentence(pipeline.shown(line))
+        else:
+            builder.add_block(block.data if errors == "strict" else text.encode("utf-8"))
+        digest.update(block.data)
+        size += len(block.data)
+        on_read(size)
+    return builder.finish(config, given), digest.hexdigest()
+
+
+def read_sentences(
+    sentences: Iterable[Sequence[str]], config: Word2VecConfig, *, vocab: str | None = None
+) -> tuple[IdStore, str]:
+    """The same for sentences that are lists of tokens already.
+
+    >>> read_sentences([["New York", "is", "big"]], Word2VecConfig(min_count=1))[0].words
+    ['New York', 'big', 'is']
+    """
+    given = _read_vocab(vocab)
+    digest = hashlib.blake2b(digest_size=16)
+    builder = StoreBuilder()
+    for tokens in sentences:
+        builder.add_sentence(tokens)
+        digest.update(f"{' '.join(tokens)}\n".encode())
+    return builder.finish(config, given), digest.hexdigest()
+
+
+def _read_vocab(path: str | None) -> tuple[list[str], list[int]] | None:
+    if path is None:
+        return None
+    vocab = Vocab.load(path)
+    special = len(vocab.specials)
+    return vocab.tokens[special:], vocab.counts[special:]
+
+
 def _by_frequency(
     words: list[str], counts: NDArray[np.int64], min_count: int, max_vocab: int | None
 ) -> NDArray[np.int64]:
@@ -185,7 +284,7 @@ def _by_frequency(
     return order[np.argsort(-counts[order], kind="stable")][:max_vocab]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _renumber(ids: NDArray[np.int32], final: NDArray[np.int32], longest: int) -> int:
     """Provisional ids to final ones, in place; dropped words and line ends close up."""
     end = 0
@@ -203,9 +302,30 @@ def _renumber(ids: NDArray[np.int32], final: NDArray[np.int32], longest: int) ->
     return end
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _sentence_end(ids: NDArray[np.int32], i: int) -> int:
     """The position of the last word of the sentence that word ``i`` is in."""
     while ids[i] >= 0:
         i += 1
     return i
+
+
+@kernel()
+def _line_end(ids: NDArray[np.int32], i: int) -> int:
+    """The position of the end of the line that provisional id ``i`` is in."""
+    while ids[i] != LINE_END:
+        i += 1
+    return i
+
+
+@kernel()
+def _first_wrong(ids: NDArray[np.int32], vocabulary: int, longest: int) -> int:
+    """The position of the first id that is none, or that makes a sentence too long; -1 if none."""
+    length = 0
+    for i in range(len(ids)):
+        length += 1
+        if ids[i] >= vocabulary or ids[i] < -vocabulary or length > longest:
+            return i
+        if ids[i] < 0:
+            length = 0
+    return -1

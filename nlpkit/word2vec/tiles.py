@@ -15,9 +15,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
-from nlpkit.simd import (
+from nlpkit.kernels.compiling import kernel
+from nlpkit.kernels.simd import (
     LANES,
     between,
     clamp,
@@ -58,7 +58,7 @@ def aligned_zeros(rows: int, columns: int) -> Floats:
     return raw[start : start + size].view(np.float32).reshape(rows, columns)
 
 
-@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
+@kernel(fastmath=True, forceinline=True)
 def _scores_tile(
     outputs: Floats, k: int, inputs: Floats, i: int, width: int, result: Floats
 ) -> None:
@@ -83,7 +83,7 @@ def _scores_tile(
     store_sums(result, k, i, a0, a1, a2, a3, b0, b1, b2, b3)
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@kernel(fastmath=True)
 def scores(
     outputs: Floats,
     first: int,
@@ -103,7 +103,7 @@ def scores(
             _scores_tile(outputs, k, inputs, i, width, result)
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@kernel(fastmath=True)
 def paired_scores(
     outputs: Floats, k: int, inputs: Floats, i: int, width: int, result: Floats, row: int
 ) -> None:
@@ -117,7 +117,7 @@ def paired_scores(
     store_sums(result, row, i, a0, a1, a2, a3, a0, a1, a2, a3)
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@kernel(fastmath=True)
 def add_products(
     result: Floats,
     row: int,
@@ -174,7 +174,7 @@ def add_products(
         store(result, row + 3, d, a3)
 
 
-@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
+@kernel(fastmath=True, forceinline=True)
 def clear(rows: Floats, row: int, width: int) -> None:
     """``rows[row:row+4] = 0``"""
     for d in range(0, width, LANES):
@@ -182,27 +182,27 @@ def clear(rows: Floats, row: int, width: int) -> None:
             store(rows, row + r, d, zeros())
 
 
-@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
+@kernel(fastmath=True, forceinline=True)
 def copy_row(target: Floats, i: int, source: Floats, j: int, width: int) -> None:
     """``target[i] = source[j]``"""
     for d in range(0, width, LANES):
         store(target, i, d, load(source, j, d))
 
 
-@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
+@kernel(fastmath=True, forceinline=True)
 def add_row(target: Floats, i: int, weight: np.float32, source: Floats, j: int, width: int) -> None:
     """``target[i] += weight * source[j]``"""
     for d in range(0, width, LANES):
         store(target, i, d, multiply_add(splat(weight), load(source, j, d), load(target, i, d)))
 
 
-@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@kernel(fastmath=True, error_model="numpy")
 def sigmoid(x: np.float32) -> np.float32:
     """``1 / (1 + exp(-x))``"""
     return np.float32(1.0) / (np.float32(1.0) + np.float32(math.exp(-x)))
 
 
-@njit(nogil=True, fastmath=True, cache=True, forceinline=True)
+@kernel(fastmath=True, forceinline=True)
 def _sigmoids(x: Any) -> Any:
     """The same for a vector, to within 3e-6, without a branch or a table.
 
@@ -223,7 +223,7 @@ def _sigmoids(x: Any) -> Any:
     return multiply_add(multiply(t, half), divide(above, below), half)
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@kernel(fastmath=True)
 def true_steps(
     pairs: Floats, k: int, start: int, stop: int, left: int, right: int, here: int, lr: np.float32
 ) -> None:
@@ -236,7 +236,7 @@ def true_steps(
         store(pairs, k, i, multiply(multiply(is_pair, splat(lr)), errors))
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@kernel(fastmath=True)
 def noise_steps(
     pairs: Floats, k: int, stop: int, weights: Floats, row: int, lr: np.float32
 ) -> None:
@@ -246,7 +246,7 @@ def noise_steps(
         store(pairs, k, i, multiply(weight, _sigmoids(load(pairs, k, i))))
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@kernel(fastmath=True)
 def mark_window(
     marks: Floats, k: int, start: int, stop: int, left: int, right: int, here: int
 ) -> None:

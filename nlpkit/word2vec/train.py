@@ -10,16 +10,19 @@ on one thread that was interrupted and resumed gives the bits of one that was no
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from nlpkit.errors import NlpkitError
+from nlpkit.memory import check_memory
 from nlpkit.word2vec.config import Loss, Word2VecConfig
 from nlpkit.word2vec.store import IdStore
 
@@ -51,6 +54,11 @@ class Progress:
     loss: float  # the mean of this epoch so far, per predicted word
     epoch_ended: bool
 
+    @property
+    def fraction(self) -> float:
+        """How much of the run is done."""
+        return self.words_done / self.words_total
+
 
 @dataclass(frozen=True)
 class TrainState:
@@ -61,6 +69,27 @@ class TrainState:
     pieces_done: int = 0
     loss_sum: float = 0.0  # of the epoch under way
     loss_count: int = 0
+
+    def check(self, shape: tuple[int, int], pieces: int) -> None:
+        """Refuse a state that is not one of such matrices and so many pieces in all."""
+        for matrix in (self.input, self.output):
+            if matrix.shape != shape or matrix.dtype != np.float32:
+                raise NlpkitError(
+                    f"the checkpoint has {matrix.dtype} vectors of shape {matrix.shape}, "
+                    f"the corpus needs {shape}",
+                    hint="the text and the settings the run was started with",
+                )
+            for start in range(0, len(matrix), _ROWS_AT_ONCE):
+                if not np.isfinite(matrix[start : start + _ROWS_AT_ONCE]).all():
+                    raise NlpkitError("the checkpoint has vectors that are not finite")
+        for name, value, most in (
+            ("pieces_done", self.pieces_done, pieces),
+            ("loss_count", self.loss_count, 2**63),
+        ):
+            if type(value) is not int or not 0 <= value <= most:
+                raise NlpkitError(f"the checkpoint has {name} {value!r}, not 0 to {most}")
+        if type(self.loss_sum) not in (int, float) or not np.isfinite(self.loss_sum):
+            raise NlpkitError(f"the checkpoint has loss_sum {self.loss_sum!r}, not a number")
 
 
 class Trainer:
@@ -87,11 +116,18 @@ class Trainer:
         resume: TrainState | None = None,
     ) -> None:
         self.config = config
+        store.check()
         piece = min(
             max(len(store) // PIECES_PER_EPOCH, LEAST_WORDS_PER_PIECE), MOST_WORDS_PER_PIECE
         )
         self._cuts = store.cuts(piece)
         engine = engine or ("numba" if device == "cpu" else "torch")
+        if device == "cpu":
+            check_memory(
+                2 * len(store.words) * config.dim * 4,
+                f"training {len(store.words):,} vectors of {config.dim:,} dimensions",
+                hint="a lower `dim` or `max_vocab`, or a higher `min_count`",
+            )
         self._engine = _make_engine(store, config, piece, device, engine)
         self._workers = config.workers if engine == "numba" else 1
         self._pieces_done = resume.pieces_done if resume else 0
@@ -102,12 +138,7 @@ class Trainer:
             trained = None if config.loss is Loss.HS else init_output
             self._start_afresh(store, init, trained)
         else:
-            shape = (len(store.words), config.dim)
-            if resume.input.shape != shape or resume.output.shape != shape:
-                raise NlpkitError(
-                    f"the checkpoint has {resume.input.shape} vectors, the corpus needs {shape}",
-                    hint="the text and the settings the run was started with",
-                )
+            resume.check((len(store.words), config.dim), config.epochs * (len(self._cuts) - 1))
             self._engine.set_rows(slice(0, len(store.words)), resume.input, resume.output)
         self._order = np.zeros(0, dtype=np.int64)  # of the pieces in the epoch under way
         self._lock = threading.Lock()
@@ -126,7 +157,7 @@ class Trainer:
             if init[1].shape[1] != dim:
                 raise NlpkitError(
                     f"the vectors to start from have {init[1].shape[1]} dimensions, not {dim}",
-                    hint=f"--dim {init[1].shape[1]}",
+                    hint=f"`dim` {init[1].shape[1]}",
                 )
             place = {word: i for i, word in enumerate(init[0])}
         random = np.random.default_rng(self.config.seed)
@@ -169,6 +200,11 @@ class Trainer:
                 until = min(self._pieces_done + round_size, epoch * per_epoch)
                 begun, round_size = time.perf_counter(), until - self._pieces_done
                 self._run_round(pool, until, workers)
+                if not np.isfinite(self._loss_sum):
+                    raise NlpkitError(
+                        f"the loss became {self._loss_sum} in epoch {epoch}",
+                        hint="a lower `lr`, or `engine` numba, which bears higher ones",
+                    )
                 taken = time.perf_counter() - begun
                 seconds += taken
                 round_size = max(self._workers, int(round_size * SECONDS_PER_ROUND / taken))
@@ -217,6 +253,16 @@ class Trainer:
         """Falls in a straight line over all epochs."""
         first, last = self.config.starting_lr, self.config.min_lr
         return first + (last - first) * self._fraction(number)
+
+
+def pick_device(name: str) -> str:
+    """The CPU kernels need no torch, and asking torch for a GPU costs two seconds: look first."""
+    has_gpu = sys.platform == "darwin" or any(Path("/dev").glob("nvidia[0-9]*"))
+    if name == "cpu" or (name == "auto" and not has_gpu):
+        return "cpu"
+    from nlpkit.device import pick_device as pick
+
+    return str(pick(name))
 
 
 def _make_engine(

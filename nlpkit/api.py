@@ -1,0 +1,405 @@
+"""Training from Python: one call for each kind of model, with the engines of the commands.
+
+Data is a path, or an iterable of what its file would hold. Settings are keywords: the fields of the
+settings class that each function names. ``on_progress`` is called with a record after each step.
+What comes back is the trained model, ready to be used and to ``save(path)``. Nothing is printed;
+random state and numbers of threads of the process stay as they are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from nlpkit import modeldir, schema, textio
+from nlpkit.errors import NlpkitError
+from nlpkit.textio import Block
+
+if TYPE_CHECKING:
+    from nlpkit.tasks.classify.data import Format as LabelFormat
+    from nlpkit.tasks.classify.predictor import Classifier
+    from nlpkit.tasks.lm.model import GptModel
+    from nlpkit.tasks.names.model import NamesModel
+    from nlpkit.tasks.tag.predictor import Tagger
+    from nlpkit.text.conll import Format as TagFormat
+    from nlpkit.text.subwords import Subwords
+    from nlpkit.training.loop import Progress, Trainer
+    from nlpkit.vectors.store import Vectors
+    from nlpkit.word2vec.model import Word2Vec
+    from nlpkit.word2vec.train import Progress as WordProgress
+
+PathName = str | os.PathLike[str]
+Text = PathName | Iterable[str] | Iterable[os.PathLike[str]]  # a file, lines, or several files
+Sentences = Iterable[Sequence[str]]  # lists of tokens
+TaggedSentences = Iterable[Sequence[tuple[str, str]]]  # lists of (token, tag)
+LabelledTexts = Iterable[tuple[str, str | Sequence[str]]]  # (text, label) or (text, labels)
+Settings = TypeVar("Settings")
+_LINES_AT_ONCE = 10_000
+
+
+# --- one function for each kind of model --------------------------------------------------------
+
+
+def train_word2vec(
+    text: Text | Sentences,
+    *,
+    tokenizer: str = "whitespace",
+    pattern: str | None = None,
+    lower: bool = False,
+    vocab: PathName | None = None,
+    init: PathName | None = None,
+    device: str = "auto",
+    engine: Literal["numba", "torch"] | None = None,
+    on_progress: Callable[[WordProgress], None] | None = None,
+    **settings: Any,
+) -> Word2Vec:
+    """Word vectors from a text, a sentence per line, or from lists of tokens.
+
+    Settings are those of ``nlpkit.word2vec.config.Word2VecConfig``; ``threads=1`` gives the same
+    bits every time. ``vocab`` and ``init`` are files of words to keep and of vectors to start from.
+
+    >>> lines = ["the cat sat on the mat", "the dog sat on the rug"] * 20
+    >>> vectors = train_word2vec(lines, dim=8, epochs=1, threads=1)
+    >>> vectors
+    <Word2Vec: 7 words, 8 dimensions>
+    """
+    from nlpkit.text.pipeline import TokenSettings
+    from nlpkit.word2vec.config import Word2VecConfig
+    from nlpkit.word2vec.model import begin
+    from nlpkit.word2vec.store import read_corpus, read_sentences
+    from nlpkit.word2vec.train import pick_device
+
+    config = _settings("train_word2vec", Word2VecConfig, settings)
+    tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+    words = _path(vocab)
+    if words is not None and (config.phrases or config.max_vocab):
+        raise NlpkitError("vocab says which words there are: no phrases or max_vocab")
+    first, items = _peek(text)
+    if first is None or isinstance(first, str | os.PathLike):
+        store, text_hash = read_corpus(_blocks(text, items), config, tokens, vocab=words)
+    else:
+        store, text_hash = read_sentences(items, config, vocab=words)
+    chosen = pick_device(device)
+    run = begin(
+        store,
+        text_hash,
+        config,
+        tokens,
+        vocab=words,
+        init=_path(init),
+        device=chosen,
+        engine=engine,
+    )
+    for progress in run.trainer.train():
+        run.record(progress)
+        if on_progress is not None:
+            on_progress(progress)
+    vectors = run.vectors()
+    vectors.config.command = []
+    return vectors
+
+
+def train_tagger(
+    sentences: PathName | TaggedSentences,
+    *,
+    dev: PathName | TaggedSentences | None = None,
+    vectors: PathName | Vectors | None = None,
+    format: TagFormat | None = None,
+    column: str | None = None,
+    token_column: int | None = None,
+    tag_column: int | None = None,
+    seed: int = 1,
+    device: str = "auto",
+    on_progress: Callable[[Progress], None] | None = None,
+    **settings: Any,
+) -> Tagger:
+    """A tagger from sentences, each a list of (token, tag) pairs, or from a file of them.
+
+    Settings are those of ``nlpkit.tasks.tag.settings.TaggerSettings``. The best epoch on the
+    sentences of ``dev`` is kept. ``format`` and the columns say how files are written, where that
+    is not detected.
+
+    >>> sentences = [[("the", "DET"), ("dog", "NOUN")], [("a", "DET"), ("cat", "NOUN")]] * 10
+    >>> train_tagger(sentences, epochs=20, hidden=8, word_dim=8).tag(["the", "cat"])
+    ['DET', 'NOUN']
+    """
+    from nlpkit.device import pick_device
+    from nlpkit.tasks.tag.layouts import LayoutChoice
+    from nlpkit.tasks.tag.reading import read_tagged, tagged_sentences
+    from nlpkit.tasks.tag.settings import TaggerSettings
+    from nlpkit.tasks.tag.train import TaggerRun, TrainingData
+
+    choice = LayoutChoice(format, column, token_column, tag_column)
+
+    def read(data: PathName | TaggedSentences) -> Any:
+        path = _path(data)
+        return tagged_sentences(_not_text(data)) if path is None else read_tagged([path], choice)
+
+    found, layout = read(sentences)
+    if layout.format == "pairs":
+        settings = {"unit": "char", **settings}
+    chosen = _settings("train_tagger", TaggerSettings, settings)
+    run = TaggerRun(
+        TrainingData.of(found, layout),
+        chosen,
+        seed=seed,
+        dev=[] if dev is None else read(dev)[0],
+        vectors=_vectors(vectors, chosen.fine_tune),
+        device=pick_device(device, sparse=True),
+    )
+    _fit(run.trainer, on_progress)
+    return _from_python(run.finished())
+
+
+def train_classifier(
+    examples: PathName | LabelledTexts,
+    *,
+    dev: PathName | LabelledTexts | None = None,
+    vectors: PathName | Vectors | None = None,
+    format: LabelFormat | None = None,
+    seed: int = 1,
+    device: str = "auto",
+    on_progress: Callable[[Progress], None] | None = None,
+    **settings: Any,
+) -> Classifier:
+    """A classifier from (text, label) pairs, or from a file or folder of labelled texts.
+
+    Settings are those of ``nlpkit.tasks.classify.settings.ClassifierSettings``. The best epoch on
+    the texts of ``dev`` is kept.
+
+    >>> pairs = [("I liked it", "good"), ("so very dull", "bad")] * 10
+    >>> train_classifier(pairs).predict(["I liked the view", "dull food"])
+    ['good', 'bad']
+    """
+    from nlpkit.device import pick_device
+    from nlpkit.tasks.classify.data import labelled_texts, read_examples
+    from nlpkit.tasks.classify.settings import ClassifierSettings
+    from nlpkit.tasks.classify.train import ClassifierRun
+
+    wanted = _settings("train_classifier", ClassifierSettings, settings)
+
+    def read(data: PathName | LabelledTexts, split: Literal["train", "test"]) -> Any:
+        path = _path(data)
+        if path is None:
+            return labelled_texts(_not_text(data))
+        several = wanted.multi_label
+        return read_examples(path, format=format, split=split, multi_label=several)
+
+    found = read(examples, "train")
+    if any(len(example.labels) != 1 for example in found):
+        wanted = _settings(
+            "train_classifier", ClassifierSettings, {**settings, "multi_label": True}
+        )
+    run = ClassifierRun(
+        found,
+        wanted,
+        seed=seed,
+        dev=[] if dev is None else read(dev, "test"),
+        vectors=_vectors(vectors, wanted.fine_tune),
+        device=pick_device(device, sparse=True),
+    )
+    _fit(run.trainer, on_progress)
+    return _from_python(run.finished())
+
+
+def train_names(
+    names: Text | Iterable[tuple[str, str]],
+    *,
+    heldout: Text | Iterable[tuple[str, str]] | None = None,
+    test_fraction: float | None = None,
+    test_size: int | None = None,
+    device: str = "auto",
+    on_progress: Callable[[Progress], None] | None = None,
+    **settings: Any,
+) -> NamesModel:
+    """A generator of names like those given, which may be (name, label) pairs.
+
+    Settings are those of ``nlpkit.tasks.names.settings.NamesSettings``. A tenth of the names is
+    held out, unless ``test_fraction``, ``test_size`` or the names ``heldout`` say otherwise.
+
+    >>> train_names(["Anna", "Hanna", "Nana", "Ana", "Hana"], model="ngram").sample(1, prefix="Ha")
+    ['Hana']
+    """
+    from nlpkit.device import pick_device
+    from nlpkit.tasks.names.data import parse_names, split_names
+    from nlpkit.tasks.names.model import count_characters, finish_training, prepare_training
+    from nlpkit.tasks.names.settings import NamesSettings
+
+    wanted = _settings("train_names", NamesSettings, settings)
+    if sum(value is not None for value in (heldout, test_fraction, test_size)) > 1:
+        raise NlpkitError("give one of heldout, test_fraction and test_size")
+    found = parse_names(_lines(names))
+    if heldout is None:
+        found, held = split_names(found, seed=wanted.seed, fraction=test_fraction, size=test_size)
+    else:
+        held = parse_names(_lines(heldout))
+    resolved = wanted.resolve(count_characters(found))
+    named, trainer = prepare_training(found, held, resolved, pick_device(device))
+    if trainer is not None:
+        _fit(trainer, on_progress)
+    finish_training(named, trainer, held, resolved)
+    named.model.requires_grad_(False)
+    return _from_python(named)
+
+
+def train_gpt(
+    text: Text,
+    *,
+    tokenizer: PathName | Subwords | None = None,
+    init: PathName | None = None,
+    device: str = "auto",
+    on_progress: Callable[[Progress], None] | None = None,
+    **settings: Any,
+) -> GptModel:
+    """A GPT from a text: a file, several, or lines.
+
+    Settings are those of ``nlpkit.tasks.lm.settings.GptSettings``. The ``tokenizer`` is "char",
+    "byte", a ``tokenizer.json`` or a ``Subwords``; ``init`` is a model to go on from.
+
+    >>> gpt = train_gpt(["to be or not to be"] * 50, layers=1, dim=16, block_size=8, max_iters=5)
+    >>> len(gpt.sample("to be", 10))
+    10
+    """
+    from nlpkit.device import memory_advice, pick_device
+    from nlpkit.tasks.lm.model import GptModel
+    from nlpkit.tasks.lm.settings import GptSettings
+    from nlpkit.tasks.lm.stream import split_stream, tokenize_stream
+    from nlpkit.tasks.lm.train import finish_training, new_model, prepare_training
+    from nlpkit.text.codec import check_same_codec
+
+    wanted = _settings("train_gpt", GptSettings, settings).resolve()
+    if wanted.freeze and init is None:
+        raise NlpkitError("freeze needs init")
+    own = [name for name in ("layers", "heads", "dim", "block_size") if name in settings]
+    if init is not None and own:
+        raise NlpkitError(f"init brings its own {own[0]}")
+    start = None if init is None else GptModel.load(init)
+    name = _path(tokenizer)
+    codec: Any = tokenizer if name is None else None
+    if start is not None:
+        if name is not None:
+            check_same_codec(start.codec, name)
+        elif codec is not None:
+            raise NlpkitError("init brings its own tokenizer")
+        codec = start.codec
+    temporary = tempfile.gettempdir()
+    found = tokenize_stream(_blocks(text), name or "char", temporary, codec=codec)
+    chosen = pick_device(device)
+    if start is not None:
+        model = start.model.requires_grad_(True)
+    else:
+        with memory_advice():
+            model = new_model(wanted, len(found.codec), chosen)
+    model = model.to(chosen)
+    training, validation = split_stream(found.ids, model.settings.block_size, wanted.val_fraction)
+    trainer = prepare_training(model, training, validation, wanted)
+    _fit(trainer, on_progress)
+    gpt = GptModel(model, found.codec)
+    finish_training(
+        gpt, trainer, validation, wanted, modeldir.data_hash([found.ids.data.cast("B")])
+    )
+    model.requires_grad_(False)
+    return _from_python(gpt)
+
+
+# --- settings and training ----------------------------------------------------------------------
+
+
+def _settings(function: str, kind: type[Settings], given: dict[str, Any]) -> Settings:
+    """Settings from keywords, with their names, types and ranges checked."""
+    known = [field.name for field in fields(kind) if field.init]  # type: ignore[arg-type]
+    for name in given:
+        if name not in known:
+            raise NlpkitError(f"{function} has no setting {name!r}", hint=", ".join(known))
+    plain = {name: _plain(value) for name, value in given.items()}
+    try:
+        return schema.read(kind, plain, function)
+    except NlpkitError as error:  # its hint is for files
+        raise NlpkitError(error.message) from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def _fit(trainer: Trainer, on_progress: Callable[[Progress], None] | None) -> None:
+    for progress in trainer.fit():
+        if on_progress is not None:
+            on_progress(progress)
+
+
+Trained = TypeVar("Trained", bound=modeldir.Model)
+
+
+def _from_python(model: Trained) -> Trained:
+    model.config.command = []  # no command made it
+    return model
+
+
+# --- data ---------------------------------------------------------------------------------------
+
+
+def _path(data: Any) -> str | None:
+    """The path, where data is one."""
+    return os.fspath(data) if isinstance(data, str | os.PathLike) else None
+
+
+def _not_text(data: Any) -> Any:
+    """Items that are not lines, or an error: a list of strings is easily given for pairs."""
+    first, items = _peek(data)
+    if isinstance(first, str):
+        raise NlpkitError(f"expected pairs, not text: {first[:40]!r}", hint="a path, or pairs")
+    return items
+
+
+def _peek(data: Any) -> tuple[Any, Iterator[Any]]:
+    """The first item, or None, and all items; a path is the only item."""
+    items = iter([data] if isinstance(data, str | os.PathLike) else data)
+    start = list(itertools.islice(items, 1))
+    return (start[0] if start else None), itertools.chain(start, items)
+
+
+def _blocks(text: Any, items: Iterator[Any] | None = None) -> Iterator[Block]:
+    """Blocks of a file, of several files, or of lines; ``items`` are those already looked at."""
+    path = _path(text)
+    if path is not None:
+        yield from textio.read_blocks([path])
+        return
+    first, items = _peek(text if items is None else items)
+    if isinstance(first, os.PathLike):
+        yield from textio.read_blocks(os.fspath(item) for item in items)
+        return
+    number = 1
+    while lines := list(itertools.islice(items, _LINES_AT_ONCE)):
+        whole = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+        yield Block(whole.encode(), "lines", number)
+        number += whole.count("\n")
+
+
+def _lines(names: Any) -> Iterator[str]:
+    """Lines of a file or of an iterable, whose pairs are joined by a tab."""
+    first, items = _peek(names)
+    if isinstance(first, tuple):
+        yield from ("\t".join(item) for item in items)
+        return
+    for block in _blocks(names, items):
+        yield from block.lines()
+
+
+def _vectors(given: Any, fine_tune: bool) -> Vectors | None:
+    """Vectors from a file, or as they are."""
+    path = _path(given)
+    if path is not None:
+        from nlpkit.vectors.formats import load
+
+        return load(path)
+    if given is None and fine_tune:
+        raise NlpkitError("fine_tune needs vectors")
+    return given

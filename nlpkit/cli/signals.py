@@ -1,0 +1,66 @@
+"""Ctrl-C, SIGTERM and SIGHUP mean the same in every command: stop, tidy up, exit with 130.
+
+Imports nothing that takes time, so that it is in place before the rest is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+STOPPED = 130  # exit code
+
+
+def stop_signals() -> list[int]:
+    """The signals to answer. One that is ignored stays so: nohup ignores SIGHUP, for example."""
+    known = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    return [
+        number
+        for number in known
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN
+    ]
+
+
+def run_interruptible(run: Callable[[], None]) -> None:
+    """Call ``run``; if a signal ends it, exit with 130 and without a traceback.
+
+    What matters is that a signal came, not what escapes: one that arrives while a module of C code
+    is loaded comes out as an ImportError.
+    """
+    received: int | None = None
+    process = os.getpid()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal received
+        if os.getpid() != process:  # a worker that is not ready yet
+            os._exit(STOPPED)
+        received = number
+        raise KeyboardInterrupt
+
+    def ask_again(unraisable: sys.UnraisableHookArgs) -> None:
+        # raised inside a destructor or a lock of the import system, Python would drop it
+        if received is None or unraisable.exc_type is not KeyboardInterrupt:
+            sys.__unraisablehook__(unraisable)
+            return
+        import threading
+
+        threading.Timer(0.05, os.kill, [os.getpid(), received]).start()
+
+    numbers = stop_signals()
+    for number in numbers:
+        signal.signal(number, interrupt)
+    sys.unraisablehook = ask_again
+    try:
+        run()
+    except BaseException:
+        if received is None:
+            raise
+        # sys.exit would not do: Python ends itself by SIGINT when one hit a module in the making
+        os._exit(STOPPED)
+    finally:
+        # nothing is left to tidy up, and the interpreter shows a traceback if it is disturbed
+        for number in numbers:
+            signal.signal(number, lambda number, frame: os._exit(STOPPED))

@@ -1,0 +1,1 @@
+"""Generating: the sampler, the loop, caches, speculative decoding."""

@@ -1,0 +1,1 @@
+"""CPU kernels, compiled by numba, and what they need of the processor."""

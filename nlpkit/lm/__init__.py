@@ -1,1 +1,0 @@
-"""Language models behind one contract: ``forward(idx, targets=None) -> (logits, loss)``."""

@@ -1,0 +1,1 @@
+"""Scores of answers, and how sure one can be of them."""

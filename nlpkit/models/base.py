@@ -1,0 +1,93 @@
+"""The contract of every language model here.
+
+``forward(idx, targets=None) -> (logits, loss)``: for ids (B, T) the scores of what comes next after
+each of them, and the mean negative log-likelihood of ``targets`` if given (-1 is not counted).
+With a ``cache`` from ``new_cache()`` only new ids are given, and logits are of the last position.
+Rows of unequal length are padded on the left: ``pads`` (B,) says by how much.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nlpkit.models.settings import ModelSettings
+from nlpkit.nn.optimizers import Stacks
+
+IGNORED = -1
+
+
+class LanguageModel(nn.Module):
+    """What ``generate()``, training and scoring rely on."""
+
+    settings: ModelSettings
+    packed = False  # whether rows may hold several independent texts one after the other
+
+    def forward(
+        self,
+        idx: Tensor,  # (B, T)
+        targets: Tensor | None = None,  # (B, T)
+        *,
+        cache: Any = None,
+        pads: Tensor | None = None,  # (B,)
+    ) -> tuple[Tensor, Tensor | None]:
+        """Logits (B, T, V), and the loss if there are targets."""
+        raise NotImplementedError
+
+    def initialize(self, generator: torch.Generator) -> None:
+        """Draw the first weights; torch's own layers did that when they were made."""
+
+    def matrices(self) -> Stacks:
+        """The hidden matrices, which Muon can train; AdamW trains all others."""
+        return []
+
+    def new_cache(self, batch: int) -> Any:
+        """Room for what the model remembers of ``batch`` rows while it generates."""
+        return ContextCache()
+
+    def count_parameters(self) -> int:
+        """Numbers that training changes; tied ones count once."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+
+class ContextCache:
+    """The last ids of each row: all that a model of a fixed context remembers."""
+
+    def __init__(self) -> None:
+        self.ids: Tensor | None = None
+        self.pads: Tensor | None = None
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.ids = self.pads = None
+
+    def extend(self, idx: Tensor, pads: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """All ids so far, the new ones at the end."""
+        self.pads = pads if self.ids is None else self.pads
+        self.ids = idx if self.ids is None else torch.cat([self.ids, idx], dim=1)
+        return self.ids, self.pads
+
+
+def cross_entropy(logits: Tensor, targets: Tensor | None) -> Tensor | None:
+    """Mean negative log-likelihood in nats, positions of target -1 left out."""
+    if targets is None:
+        return None
+    return F.cross_entropy(
+        logits.flatten(0, 1).float(), targets.flatten().long(), ignore_index=IGNORED
+    )
+
+
+def text_begins(idx: Tensor, starts: int, pads: Tensor | None) -> Tensor | None:
+    """For each position, where its text begins in the row (B, T); nothing if always at 0.
+
+    >>> text_begins(torch.tensor([[0, 5, 6, 0, 7]]), starts=1, pads=None)
+    tensor([[0, 0, 0, 3, 3]])
+    """
+    if not starts:
+        return None if pads is None else pads[:, None].expand_as(idx)
+    here = torch.arange(idx.size(1), device=idx.device)
+    begins = torch.where(idx < starts, here, 0).cummax(dim=1).values
+    return begins if pads is None else begins.maximum(pads[:, None])

@@ -1,0 +1,1 @@
+"""Checkpoints of other programs, one strict reader and writer each."""

@@ -1,0 +1,56 @@
+"""The one table of model kinds, and ``load``, which opens a model folder of any of them.
+
+The kind in ``config.json`` says which class reads the folder. Classes are named as text, so that
+the table costs nothing to import and the engines, which take their own kind from here, stay apart.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+from nlpkit import folders, modeldir, schema
+from nlpkit.errors import NlpkitError
+
+WORD2VEC = "word2vec"  # vectors as word2vec trained them
+VECTORS = "vectors"  # vectors converted, counted or computed from others
+NAMES = "names"
+GPT = "gpt"
+TAGGER = "tagger"
+CLASSIFIER = "classifier"
+
+_VECTORS_CLASS = "nlpkit.vectors.store:Vectors"
+CLASSES = {  # kind -> "module:class"; a class has load(path)
+    WORD2VEC: _VECTORS_CLASS,
+    VECTORS: _VECTORS_CLASS,
+    NAMES: "nlpkit.tasks.names.model:NamesModel",
+    GPT: "nlpkit.tasks.lm.model:GptModel",
+    TAGGER: "nlpkit.tasks.tag.predictor:Tagger",
+    CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
+}
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The object of a model folder, whatever its kind, or the vectors of a file.
+
+    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``Tagger`` or ``Classifier``; files of
+    word vectors (word2vec text and binary, GloVe, fastText's .vec and .bin) give ``Vectors``.
+
+    >>> load("pos.model").tag(["Time", "flies"])  # doctest: +SKIP
+    ['NOUN', 'VERB']
+    """
+    path = os.fspath(path)
+    folders.recover(path)
+    name = _VECTORS_CLASS
+    if os.path.isdir(path):
+        kind = modeldir.load_config(path, check_files=False).kind
+        if kind not in CLASSES:
+            known = ", ".join(CLASSES)
+            found = schema.plain(kind)
+            raise NlpkitError(f"{path} is a {found}, not a model", hint=f"a model: {known}")
+        name = CLASSES[kind]
+    elif not os.path.exists(path):
+        raise NlpkitError(f"no such model: {path}", hint="check the path")
+    module, _, class_name = name.partition(":")
+    return getattr(importlib.import_module(module), class_name).load(path)

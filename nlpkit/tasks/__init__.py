@@ -1,0 +1,1 @@
+"""What a user wants done: one folder for each group of commands."""

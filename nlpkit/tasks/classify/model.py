@@ -1,0 +1,120 @@
+"""The classifiers as torch modules, for training. Prediction is in ``predictor``, in numpy.
+
+``BagModel``       embeddings of words and n-grams, added up, then a linear layer
+``SequenceModel``  word embeddings, an encoder over the text, pooling over its tokens, linear layer
+
+Both give scores (B, K): a softmax makes them probabilities of labels that exclude each other, a
+sigmoid those of labels that do not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from nlpkit.nn.encoders import make_encoder
+from nlpkit.tasks.classify.settings import ClassifierSettings
+
+
+class BagModel(nn.Module):
+    """The sum of a text's feature embeddings over the root of their number, then a linear layer.
+
+    The embeddings start from naive Bayes: the first K numbers are each label's log-ratio for the
+    feature and the linear layer passes them on, so training begins where naive Bayes ends. The
+    other numbers start at random and let features that are rare share what they have learned.
+    """
+
+    def __init__(self, ratios: NDArray[np.float32], settings: ClassifierSettings) -> None:
+        super().__init__()
+        assert settings.dim is not None
+        n_features, n_labels = ratios.shape
+        spread = torch.empty(n_features, settings.dim).uniform_(-1, 1) / max(1, settings.dim)
+        start = torch.cat([torch.from_numpy(ratios), spread], dim=1)
+        self.embedding = nn.EmbeddingBag.from_pretrained(
+            start, freeze=False, mode="sum", sparse=True
+        )
+        self.output = nn.Linear(n_labels + settings.dim, n_labels)
+        with torch.no_grad():
+            self.output.weight.normal_(0, 0.1)
+            self.output.weight[:, :n_labels] = torch.eye(n_labels)
+            self.output.bias.zero_()
+        self.dropout = settings.dropout
+
+    def forward(self, rows: Tensor, starts: Tensor) -> Tensor:
+        """``rows`` (N,) of the features, and where each text's begin, with the end: (B + 1,)."""
+        counts = (starts[1:] - starts[:-1]).unsqueeze(1)
+        weights = None
+        if self.training:
+            kept = torch.rand(len(rows), device=rows.device) >= self.dropout
+            weights = kept / (1 - self.dropout)
+        added = self.embedding(rows, starts[:-1], per_sample_weights=weights)
+        return self.output(added / counts.clamp(min=1).sqrt())
+
+
+class SequenceModel(nn.Module):
+    """Scores of texts of one length, (B, T) word ids -> (B, K)."""
+
+    vectors: Tensor
+
+    def __init__(
+        self,
+        settings: ClassifierSettings,
+        n_words: int,
+        n_labels: int,
+        vectors: NDArray[np.float32] | None = None,
+    ) -> None:
+        super().__init__()
+        assert settings.dim is not None
+        self.settings = settings
+        self.embedding = nn.Embedding(n_words, settings.dim)
+        nn.init.normal_(self.embedding.weight, std=0.1)
+        width = settings.dim
+        self.has_vectors = vectors is not None
+        if vectors is not None:
+            table = torch.from_numpy(vectors)
+            if settings.fine_tune:
+                self.vectors = nn.Parameter(table)
+            else:
+                self.register_buffer("vectors", table)
+            width += vectors.shape[1]
+        self.encoder = make_encoder(
+            "cnn" if settings.model == "bow" else settings.model,
+            width,
+            settings.hidden,
+            settings.layers,
+            settings.dropout,
+            one_way=False,
+            positions=settings.positions,
+            norm=settings.norm,
+        )
+        self.dropout = nn.Dropout(settings.dropout)
+        self.output = nn.Linear(self.encoder.size, n_labels)
+
+    def forward(self, words: Tensor, rows: Tensor) -> Tensor:
+        """Word ids (B, T) and rows of the given vectors (B, T), 0 for none."""
+        parts = [self.embedding(words)]
+        if self.has_vectors:
+            parts.append(F.embedding(rows, self.vectors))
+        states = self.encoder(self.dropout(torch.cat(parts, dim=2)))  # (B, T, C)
+        return self.output(self.dropout(self._pool(states)))
+
+    def _pool(self, states: Tensor) -> Tensor:
+        if self.settings.pooling == "max":
+            return states.amax(dim=1)
+        if self.settings.pooling == "average":
+            return states.mean(dim=1)
+        if self.settings.model not in ("lstm", "gru"):
+            return states[:, -1]
+        # each direction has read the whole text at its own end
+        half = states.shape[2] // 2
+        return torch.cat([states[:, -1, :half], states[:, 0, half:]], dim=1)
+
+
+def label_loss(scores: Tensor, targets: Tensor, *, multi_label: bool) -> Tensor:
+    """Cross-entropy against targets (B, K) of 0 and 1."""
+    if multi_label:
+        return F.binary_cross_entropy_with_logits(scores, targets)
+    return F.cross_entropy(scores, targets.argmax(dim=1))

@@ -1,0 +1,304 @@
+"""A trained classifier at work, in numpy alone: texts in, probabilities of labels out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nlpkit import modeldir, schema
+from nlpkit.errors import NlpkitError
+from nlpkit.nn.inference import (
+    Floats,
+    Ids,
+    NumpyEncoder,
+    Weights,
+    encoder_shapes,
+    read_arrays,
+    under,
+    within,
+    write_arrays,
+)
+from nlpkit.registry import CLASSIFIER
+from nlpkit.schema import AGAIN
+from nlpkit.tasks.classify.features import BagMaker, Bags, FeatureIndex
+from nlpkit.tasks.classify.settings import ClassifierSettings
+from nlpkit.text.subwords import SubwordTokenizer
+from nlpkit.text.vocab import UNK, Vocab, dump_words, read_words
+
+LABELS, WORDS, VECTOR_WORDS = "labels.tsv", "words.tsv", "vector-words.txt"
+TOKENIZER = "tokenizer.json"  # the subword model, when that is the tokeniser
+LONGEST = 1000  # words that a sequence model looks at; the bag looks at all
+BATCH_WORDS = 8192
+BATCH_ROWS = 128
+ATTENTION_CELLS = 1 << 21  # of a transformer's (B, T, T)
+BAG_TEXTS = 2048
+
+
+class WordIds:
+    """Vocabularies of a sequence model: ids of words and rows of given vectors."""
+
+    def __init__(self, words: Vocab, vector_words: Sequence[str] = ()) -> None:
+        self.words, self.vector_words = words, list(vector_words)
+        self._rows = {word: row for row, word in enumerate(self.vector_words, 1)}
+        self._unknown = words.ids[UNK]
+
+    def look_up(self, tokens: Sequence[str]) -> tuple[list[int], list[int]]:
+        """Ids and vector rows of a text's words; a text without words is one unknown word."""
+        kept = tokens[:LONGEST] or [UNK]
+        ids, unknown, rows = self.words.ids, self._unknown, self._rows
+        return (
+            [ids.get(token, unknown) for token in kept],
+            [rows.get(token) or rows.get(token.lower(), 0) for token in kept],
+        )
+
+
+def make_bags(settings: ClassifierSettings, *, lower_first: bool = False) -> BagMaker:
+    """What turns texts into tokens and features."""
+    return BagMaker(
+        settings.tokenizer,
+        pattern=settings.pattern,
+        lower=settings.lower,
+        ngrams=settings.ngrams,
+        lower_first=lower_first,
+    )
+
+
+def _in_folder(settings: ClassifierSettings, folder: Path) -> ClassifierSettings:
+    """Settings with the whole path of the tokeniser that lies in the folder of a model."""
+    if settings.tokenizer == TOKENIZER:
+        return replace(settings, tokenizer=str(folder / TOKENIZER))
+    if os.path.isabs(settings.tokenizer) and not os.path.exists(settings.tokenizer):
+        raise NlpkitError(  # a model of 0.1.0, which remembered a path
+            f"{folder} needs {settings.tokenizer}, which is not there",
+            hint="put it back, or train the model again",
+        )
+    return settings
+
+
+def check_weights(
+    weights: Weights,
+    settings: ClassifierSettings,
+    labels: Vocab,
+    words: WordIds | None,
+    folder: Path,
+) -> None:
+    """Refuse weights that are not those of a classifier with these settings, labels and words."""
+    where = str(folder / modeldir.WEIGHTS)
+    if settings.dim is None:
+        schema.refuse(f"{folder / modeldir.CONFIG}: settings.dim", None, "a whole number")
+    if settings.layers > len(weights) and words is not None:
+        raise NlpkitError(f"{where} has too few tensors for {settings.layers} layers", hint=AGAIN)
+    vectors = weights.get("vectors")
+    given = words is not None and words.vector_words and vectors is not None and vectors.ndim == 2
+    vector_dim = vectors.shape[1] if given and vectors is not None else 0
+    shapes = tensor_shapes(settings, labels, words, vector_dim)
+    schema.check_tensors(weights, shapes, where, whole=["features"])
+
+
+def tensor_shapes(
+    settings: ClassifierSettings, labels: Vocab, words: WordIds | None, vector_dim: int
+) -> dict[str, schema.Shape]:
+    """Every tensor by name; ``vector_dim`` is the length of given vectors, 0 without any."""
+    assert settings.dim is not None
+    width = len(labels) + settings.dim
+    shapes: dict[str, schema.Shape] = {}
+    if words is None:
+        shapes |= {"features": ("features",), "embedding.weight": ("features", width)}
+    else:
+        encoder, width = encoder_shapes(
+            settings.model,
+            settings.dim + vector_dim,
+            settings.hidden,
+            settings.layers,
+            one_way=False,
+            positions=settings.positions,
+            norm=settings.norm,
+        )
+        shapes |= {"embedding.weight": (len(words.words), settings.dim)}
+        shapes |= within("encoder.", encoder)
+        if words.vector_words:
+            shapes["vectors"] = (len(words.vector_words) + 1, vector_dim)
+    return {**shapes, "output.weight": (len(labels), width), "output.bias": (len(labels),)}
+
+
+class Classifier(modeldir.Model):
+    """Labels, vocabularies and weights.
+
+    >>> classifier = Classifier.load("reviews.model")  # doctest: +SKIP
+    >>> classifier.predict(["I loved the view."])  # doctest: +SKIP
+    ['positive']
+    """
+
+    def __init__(
+        self,
+        settings: ClassifierSettings,
+        labels: Vocab,
+        weights: Weights,
+        words: WordIds | None = None,
+        bags: BagMaker | None = None,
+        config: modeldir.ModelConfig | None = None,
+    ) -> None:
+        self.settings, self.labels, self.words, self.weights = settings, labels, words, weights
+        self.bags = bags or make_bags(settings)
+        self.config = config or modeldir.ModelConfig(
+            kind=CLASSIFIER, settings=asdict(self.stored_settings())
+        )
+        self.bias = weights["output.bias"]
+        if words is None:
+            # the two linear steps of a bag are one
+            self._index = FeatureIndex(weights["features"].view(np.uint64))
+            self._scores = weights["embedding.weight"] @ weights["output.weight"].T  # (F, K)
+        else:
+            self._encoder = NumpyEncoder(
+                settings.model,
+                under("encoder.", weights),
+                one_way=False,
+                positions=settings.positions,
+                norm=settings.norm,
+            )
+
+    def __repr__(self) -> str:
+        several = ", several to a text" if self.settings.multi_label else ""
+        return f"<Classifier: {self.settings.model}, {len(self.labels)} labels{several}>"
+
+    def predict(
+        self, texts: Sequence[str], *, threshold: float = 0.5
+    ) -> list[str] | list[tuple[str, ...]]:
+        """The likeliest label of each text.
+
+        A multi-label classifier gives a tuple for each text: the labels with a probability of
+        ``threshold`` or more.
+        """
+        names = self.labels.tokens
+        rows = self.probabilities(texts)  # (B, K)
+        if not self.settings.multi_label:
+            return [names[index] for index in rows.argmax(axis=1)]
+        likely = [np.flatnonzero(row >= threshold) for row in rows]
+        return [tuple(names[index] for index in found) for found in likely]
+
+    def probabilities(self, texts: Sequence[str]) -> Floats:
+        """The probability of each label, (B, K); the rows add up to 1 unless multi-label."""
+        if isinstance(texts, str):
+            raise TypeError("texts are a list of texts, not one text")
+        if self.words is None:
+            return self._shares(self._bag_scores(texts, self.bags.bags))
+        return self.probabilities_of([self.bags.tokens(text) for text in texts])
+
+    def probabilities_of(self, rows: Sequence[Sequence[str]]) -> Floats:
+        """The same for texts that are tokens already."""
+        return self._shares(self.scores_of(rows))
+
+    def _shares(self, scores: Floats) -> Floats:
+        if self.settings.multi_label:
+            return np.reciprocal(1 + np.exp(-scores))
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        shares: Floats = scores / scores.sum(axis=1, keepdims=True)
+        return shares
+
+    def scores_of(self, rows: Sequence[Sequence[str]]) -> Floats:
+        """The scores (B, K) that probabilities are made of."""
+        if self.words is None:
+            return self._bag_scores(rows, self.bags.bags_of)
+        return self._sequence_scores(rows)
+
+    def _bag_scores(
+        self, items: Sequence[Any], make_bags: Callable[[Sequence[Any]], Bags]
+    ) -> Floats:
+        found = [np.zeros((0, len(self.labels)), np.float32)]
+        for start in range(0, len(items), BAG_TEXTS):
+            features, starts = self._index.rows(make_bags(items[start : start + BAG_TEXTS]))
+            # the running total at the end of a text less that at its start is the text's sum
+            running = np.zeros((len(features) + 1, len(self.labels)))
+            np.cumsum(self._scores[features], axis=0, dtype=np.float64, out=running[1:])
+            added = running[starts[1:]] - running[starts[:-1]]
+            counts = np.maximum(np.diff(starts), 1)[:, None]
+            found.append((added / np.sqrt(counts) + self.bias).astype(np.float32))
+        return np.concatenate(found)
+
+    def _sequence_scores(self, rows: Sequence[Sequence[str]]) -> Floats:
+        assert self.words is not None
+        looked_up = [self.words.look_up(row) for row in rows]
+        order = sorted(range(len(rows)), key=lambda place: -len(looked_up[place][0]))
+        scores = np.zeros((len(rows), len(self.labels)), np.float32)
+        start = 0
+        while start < len(order):
+            longest = len(looked_up[order[start]][0])
+            size = min(BATCH_ROWS, max(1, BATCH_WORDS // longest))
+            if self.settings.model == "transformer":
+                size = min(size, max(1, ATTENTION_CELLS // longest**2))
+            places = order[start : start + size]
+            scores[places] = self._batch_scores([looked_up[place] for place in places])
+            start += size
+        return scores
+
+    def _batch_scores(self, batch: Sequence[tuple[list[int], list[int]]]) -> Floats:
+        lengths = np.array([len(ids) for ids, _ in batch])
+        inside = np.arange(lengths[0]) < lengths[:, None]
+        words = np.concatenate([ids for ids, _ in batch])
+        rows = np.concatenate([found for _, found in batch])
+        pairs, places = np.unique(np.stack([words, rows]), axis=1, return_inverse=True)
+        table = self.weights["embedding.weight"][pairs[0]]
+        if "vectors" in self.weights:
+            table = np.concatenate([table, self.weights["vectors"][pairs[1]]], axis=1)
+        positions = np.zeros(inside.shape, np.int64)
+        positions[inside] = places.reshape(-1)
+        states = self._encoder(self._encoder.first(table), positions, lengths)  # (B, T, C)
+        pooled = self._pool(states, inside, lengths)
+        scores: Floats = pooled @ self.weights["output.weight"].T + self.bias
+        return scores
+
+    def _pool(self, states: Floats, inside: Any, lengths: Ids) -> Floats:
+        if self.settings.pooling == "max":
+            highest: Floats = np.where(inside[:, :, None], states, -np.inf).max(axis=1)
+            return highest.astype(np.float32)
+        if self.settings.pooling == "average":
+            return (states.sum(axis=1) / lengths[:, None]).astype(np.float32)
+        last = states[np.arange(len(lengths)), lengths - 1]
+        if self.settings.model in ("lstm", "gru"):
+            half = states.shape[2] // 2
+            return np.concatenate([last[:, :half], states[:, 0, half:]], axis=1)
+        return last
+
+    # --- files ----------------------------------------------------------------------------------
+
+    def stored_settings(self) -> ClassifierSettings:
+        """Settings as ``config.json`` records them: the tokeniser lies beside it."""
+        if isinstance(self.bags.tokenizer, SubwordTokenizer):
+            return replace(self.settings, tokenizer=TOKENIZER)
+        return self.settings
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Classifier:
+        """A classifier from its folder."""
+        config = modeldir.load_config(path, kind=CLASSIFIER)
+        folder = Path(path)
+        where = f"{folder / modeldir.CONFIG}: settings"
+        settings = schema.read(ClassifierSettings, config.settings, where)
+        words = None
+        if settings.model != "bow":
+            known = read_words(folder / VECTOR_WORDS)
+            words = WordIds(Vocab.load(str(folder / WORDS)).having(UNK, folder / WORDS), known)
+        labels = Vocab.load(str(folder / LABELS))
+        weights = read_arrays(folder)
+        check_weights(weights, settings, labels, words, folder)
+        # 0.1.0, which knew no pattern, lower-cased texts before it cut them into tokens
+        old = "pattern" not in config.settings
+        bags = make_bags(_in_folder(settings, folder), lower_first=old)
+        return cls(settings, labels, weights, words, bags, config)
+
+    def write(self, folder: Path) -> None:
+        """Everything but config.json into a folder that ``modeldir.create`` gave."""
+        if isinstance(self.bags.tokenizer, SubwordTokenizer):
+            self.bags.tokenizer.model.save(str(folder / TOKENIZER))
+        self.labels.save(str(folder / LABELS))
+        if self.words is not None:
+            self.words.words.save(str(folder / WORDS))
+            if self.words.vector_words:
+                words = dump_words(self.words.vector_words)
+                modeldir.write_text(folder / VECTOR_WORDS, words)
+        write_arrays(folder, self.weights)

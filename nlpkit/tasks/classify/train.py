@@ -1,0 +1,297 @@
+"""Training a classifier: labelled texts in, progress records out, a model folder in the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nlpkit import modeldir
+from nlpkit.device import check_training_memory, seeded
+from nlpkit.errors import NlpkitError
+from nlpkit.nn.encoders import count_parameters
+from nlpkit.nn.optimizers import AdamW
+from nlpkit.nn.sparse import SparseAdagrad
+from nlpkit.registry import CLASSIFIER
+from nlpkit.tasks.classify.data import Example
+from nlpkit.tasks.classify.features import FeatureIndex
+from nlpkit.tasks.classify.model import BagModel, SequenceModel, label_loss
+from nlpkit.tasks.classify.predictor import Classifier, WordIds, make_bags
+from nlpkit.tasks.classify.settings import ClassifierSettings
+from nlpkit.text.vocab import Vocab
+from nlpkit.training.batches import LengthBatches
+from nlpkit.training.loop import Trainer, TrainingSettings
+
+if TYPE_CHECKING:
+    from nlpkit.vectors.store import Vectors
+
+MOST_VECTORS = 200_000  # the most frequent words of given vectors go into the model
+SMOOTHING = 1.0  # added to the counts of naive Bayes
+RARE = 2  # a sequence model has no embedding for a word seen fewer times
+
+
+class ClassifierRun:
+    """One training of a classifier.
+
+    >>> run = ClassifierRun(examples, ClassifierSettings(), seed=1)  # doctest: +SKIP
+    >>> for progress in run.trainer.fit(): ...  # doctest: +SKIP
+    >>> run.save("reviews.model")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        examples: Sequence[Example],
+        settings: ClassifierSettings,
+        *,
+        seed: int,
+        dev: Sequence[Example] = (),
+        vectors: Vectors | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        self.examples, self.dev, self.seed = examples, dev, seed
+        self.settings = settings.resolved(texts=len(examples))
+        self.device = device or torch.device("cpu")
+        counts = Counter(label for example in examples for label in example.labels)
+        if not counts:
+            raise NlpkitError("no labels to learn", hint="labelled texts")
+        self.labels = Vocab.from_counts(counts, specials=())
+        self.targets = _targets(examples, self.labels, multi_label=self.settings.multi_label)
+        self._maker = make_bags(self.settings)
+        self._words: WordIds | None = None
+        with seeded(seed, 0, self.device):
+            if self.settings.model == "bow":
+                if vectors is not None:
+                    raise NlpkitError(
+                        "the bow model takes no vectors", hint="`model` cnn, lstm or gru"
+                    )
+                self._prepare_bags()
+            else:
+                self._prepare_sequences(vectors)
+        self.model.to(self.device)
+        settled = self.settings
+        assert settled.epochs is not None
+        self.trainer = Trainer(
+            self.model,
+            self._optimizers(),
+            self._loss,
+            TrainingSettings(
+                max_steps=self._per_epoch * settled.epochs,
+                grad_clip=0.0 if settled.model == "bow" else 1.0,
+                eval_interval=self._per_epoch,
+                seed=seed,
+            ),
+            evaluate=self._error if dev else None,
+        )
+
+    # --- the two kinds of model -----------------------------------------------------------------
+
+    def _prepare_bags(self) -> None:
+        bags = self._maker.bags([example.text for example in self.examples])
+        self.features = np.unique(bags.features)
+        self._rows, self._starts = FeatureIndex(self.features).rows(bags)
+        assert self.settings.dim is not None
+        width = self.settings.dim + len(self.labels)
+        check_training_memory(len(self.features) * width, self.device)
+        ratios = naive_bayes(self._rows, self._starts, self.targets, len(self.features))
+        self.model: torch.nn.Module = BagModel(ratios, self.settings)
+        self._per_epoch = -(-len(self.examples) // self.settings.batch_size)
+        self._epoch, self._order = -1, np.zeros(0, np.int64)
+
+    def _prepare_sequences(self, vectors: Vectors | None) -> None:
+        tokens = [self._maker.tokens(example.text) for example in self.examples]
+        counts = Counter(token for row in tokens for token in row)
+        given: NDArray[np.float32] | None = None
+        names: list[str] = []
+        if vectors is not None:
+            count = min(len(vectors), MOST_VECTORS)
+            matrix = np.array(vectors.matrix[:count], np.float32)
+            given = np.concatenate([np.zeros_like(matrix[:1]), matrix])  # row 0 is for no vector
+            given /= max(float(matrix.std()), 1e-6)
+            names = [vectors.words[row] for row in range(count)]
+        rare = RARE if len(counts) > 1000 else 1
+        self._words = WordIds(Vocab.from_counts(counts, min_count=rare), names)
+        looked_up = [self._words.look_up(row) for row in tokens]
+        self._ids = [np.array(ids) for ids, _ in looked_up]
+        self._vector_rows = [np.array(rows) for _, rows in looked_up]
+        lengths = np.array([len(ids) for ids in self._ids])
+        mean = max(1, int(lengths.mean()))
+        self._batches = LengthBatches(lengths, self.settings.batch_size * mean, self.seed)
+        self._per_epoch = self._batches.per_epoch
+        settings = self.settings
+        assert settings.dim is not None
+        width = settings.dim + (0 if given is None else given.shape[1])
+        encoder = count_parameters(
+            "cnn" if settings.model == "bow" else settings.model,
+            width,
+            settings.hidden,
+            settings.layers,
+            one_way=False,
+            positions=settings.positions,
+            norm=settings.norm,
+        )
+        check_training_memory(encoder + len(self._words.words) * settings.dim, self.device)
+        self.model = SequenceModel(self.settings, len(self._words.words), len(self.labels), given)
+
+    def _optimizers(self) -> list[torch.optim.Optimizer]:
+        lr = self.settings.lr
+        assert lr is not None
+        if isinstance(self.model, BagModel):
+            return [
+                SparseAdagrad(self.model.embedding.parameters(), lr),
+                AdamW(self.model.output.parameters(), lr=lr, weight_decay=0.0),
+            ]
+        return [AdamW(self.model.parameters(), lr=lr, weight_decay=0.01, fused=True)]
+
+    def _loss(self, number: int) -> tuple[torch.Tensor, int]:
+        if isinstance(self.model, BagModel):
+            chosen = self._bag_batch(number)
+            parts = [self._rows[self._starts[row] : self._starts[row + 1]] for row in chosen]
+            starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+            inputs = (np.concatenate(parts), starts)
+        else:
+            chosen = self._batches.rows(number)
+            inputs = (
+                np.stack([self._ids[row] for row in chosen]),
+                np.stack([self._vector_rows[row] for row in chosen]),
+            )
+        scores = self.model(*(torch.from_numpy(part).to(self.device) for part in inputs))
+        targets = torch.from_numpy(self.targets[chosen]).to(self.device)
+        return label_loss(scores, targets, multi_label=self.settings.multi_label), len(chosen)
+
+    def _bag_batch(self, number: int) -> NDArray[np.int64]:
+        epoch, index = divmod(number, self._per_epoch)
+        if epoch != self._epoch:
+            generator = np.random.default_rng([self.seed, epoch])
+            self._epoch, self._order = epoch, generator.permutation(len(self.examples))
+        size = self.settings.batch_size
+        return self._order[index * size : (index + 1) * size]
+
+    def _error(self) -> float:
+        """The share of held-out texts whose labels are not all right."""
+        found = self.classifier().probabilities([example.text for example in self.dev])
+        right = _targets(self.dev, self.labels, multi_label=True)
+        if self.settings.multi_label:
+            return float(((found >= 0.5) != (right > 0)).any(axis=1).mean())
+        return float((right[np.arange(len(right)), found.argmax(axis=1)] == 0).mean())
+
+    def unfamiliar(self) -> float:
+        """The share of held-out texts in which there is no token that training knows.
+
+        Without held-out texts each training text is held against all the others.
+        """
+        held_out = [example.text for example in self.dev]
+        if self._words is None:
+            known = FeatureIndex(self.features)
+            rows, starts = self._rows, self._starts
+            in_all = known.rows(self._maker.bags([""]))[0]  # the edges of a text
+            if held_out:
+                rows, starts = known.rows(self._maker.bags(held_out))
+        elif self._words.vector_words:
+            return 0.0  # they know words that no text has
+        else:
+            ids = [np.unique(row) for row in self._ids]
+            in_all = np.array(self._words.look_up([])[0])  # the unknown word
+            if held_out:
+                found = [self._words.look_up(self._maker.tokens(text))[0] for text in held_out]
+                ids = [np.unique(row) for row in found]
+            rows, starts = np.concatenate(ids), np.cumsum([0, *map(len, ids)])
+        shared = ~np.isin(rows, in_all)
+        if not held_out:
+            shared &= np.bincount(rows)[rows] > 1
+        total = np.append(0, np.cumsum(shared))[starts]
+        return float((np.diff(total) == 0).mean())
+
+    # --- the result -----------------------------------------------------------------------------
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        tensors = dict(self.model.state_dict())
+        if self.settings.model == "bow":
+            tensors["features"] = torch.from_numpy(self.features.view(np.int64))
+        return tensors
+
+    def classifier(self) -> Classifier:
+        """The model as it is now, ready to predict."""
+        weights = {name: value.cpu().numpy() for name, value in self._tensors().items()}
+        return Classifier(self.settings, self.labels, weights, self._words, self._maker)
+
+    def finished(self) -> Classifier:
+        """The trained model, with the best weights when there were held-out texts."""
+        self.trainer.keep_best()
+        metrics: dict[str, float] = {"labels": len(self.labels), "texts": len(self.examples)}
+        if self.trainer.counters.best_loss is not None:
+            metrics["dev_accuracy"] = 1 - self.trainer.counters.best_loss
+        classifier = self.classifier()
+        classifier.config = modeldir.ModelConfig(
+            kind=CLASSIFIER,
+            settings=asdict(classifier.stored_settings()),
+            seed=self.seed,
+            data_hash=self.data_hash(),
+            metrics=metrics,
+        )
+        classifier.curve = self.trainer.counters.records
+        return classifier
+
+    def save(self, path: str, *, force: bool = False) -> None:
+        """Write the model folder."""
+        self.finished().save(path, force=force)
+
+    def data_hash(self) -> str:
+        """A fingerprint of the training texts."""
+        return _hash(self.examples)
+
+    def common_settings(self) -> dict[str, Any]:
+        """What a run that goes on with this one's checkpoint must have in common with it."""
+        return {**asdict(self.settings), "seed": self.seed, "held-out data": _hash(self.dev)}
+
+
+def _hash(examples: Sequence[Example]) -> str:
+    return modeldir.data_hash(
+        f"{','.join(example.labels)}\t{example.text}\n".encode("utf-8", "replace")
+        for example in examples
+    )
+
+
+def _targets(
+    examples: Sequence[Example], labels: Vocab, *, multi_label: bool
+) -> NDArray[np.float32]:
+    """Which labels each text has, (N, K) of 0 and 1."""
+    targets = np.zeros((len(examples), len(labels)), np.float32)
+    for row, example in enumerate(examples):
+        if len(example.labels) != 1 and not multi_label:
+            raise NlpkitError(
+                f"a text with {len(example.labels)} labels: {example.text[:40]!r}",
+                hint="`multi_label`",
+            )
+        for label in example.labels:
+            if label in labels:
+                targets[row, labels.ids[label]] = 1
+    return targets
+
+
+def naive_bayes(
+    rows: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    targets: NDArray[np.float32],
+    n_features: int,
+) -> NDArray[np.float32]:
+    """For each feature and label the log of how much more often texts of the label have it.
+
+    >>> targets = np.array([[1, 0], [0, 1]], np.float32)
+    >>> ratios = naive_bayes(np.array([0, 1]), np.array([0, 1, 2]), targets, 2)
+    >>> (ratios > 0).tolist()
+    [[True, False], [False, True]]
+    """
+    owners = np.repeat(np.arange(len(targets)), np.diff(starts))
+    total = np.bincount(rows, minlength=n_features) + 2 * SMOOTHING
+    ratios = np.empty((n_features, targets.shape[1]), np.float32)
+    for label in range(targets.shape[1]):
+        inside = np.bincount(rows, targets[owners, label], n_features) + SMOOTHING
+        outside = total - inside
+        ratios[:, label] = np.log(inside / inside.sum()) - np.log(outside / outside.sum())
+    ratios /= 2
+    return ratios

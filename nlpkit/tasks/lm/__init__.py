@@ -1,0 +1,1 @@
+"""GPT-style language models of running text."""

@@ -1,0 +1,167 @@
+"""One long text as data: tokenised once into a file of ids that is mapped into memory.
+
+A batch is a number of windows at random places; which ones depends on the seed and the number of
+the batch only.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nlpkit.errors import NlpkitError
+from nlpkit.text.characters import Characters
+from nlpkit.text.codec import Bytes, Codec, first_id
+from nlpkit.text.subwords import Subwords
+from nlpkit.textio import Block
+
+_CHUNK = 1 << 22  # ids worked on at a time
+
+
+class TokenFile(NamedTuple):
+    """Ids in a file that has no name any more: it is gone when nobody maps it."""
+
+    codec: Codec
+    ids: np.ndarray
+
+
+def tokenize_stream(
+    blocks: Iterable[Block],
+    tokenizer: str,
+    folder: str,
+    errors: str = "strict",
+    codec: Codec | None = None,
+) -> TokenFile:
+    """Write the ids of all blocks to a temporary file in ``folder`` and map it.
+
+    ``tokenizer`` is ``char``, ``byte`` or the path of a ``tokenizer.json``; a ``codec`` that is
+    there already is used instead. Between files of subwords stands an end-of-text mark.
+
+    >>> tokenize_stream([Block(b"to be", "-", 1)], "char", ".").ids.tolist()
+    [4, 3, 0, 1, 2]
+    """
+    if isinstance(codec, Bytes) or (codec is None and tokenizer == "byte"):
+        return TokenFile(Bytes(), _write(_byte_ids(blocks), np.dtype(np.uint8), folder))
+    if isinstance(codec, Characters):
+        known = (np.array(codec.encode(block.text(errors)), dtype=np.uint32) for block in blocks)
+        return TokenFile(codec, _write(known, np.dtype(np.uint32), folder))
+    if tokenizer == "char" and codec is None:
+        points = _write(_code_points(blocks, errors), np.dtype("<u4"), folder)
+        return _number_characters(points)
+    codec = codec if isinstance(codec, Subwords) else Subwords.load(tokenizer)
+    dtype = np.dtype(np.uint16 if len(codec) <= 1 << 16 else np.uint32)
+    return TokenFile(codec, _write(_subword_ids(blocks, codec, dtype, errors), dtype, folder))
+
+
+def _byte_ids(blocks: Iterable[Block]) -> Iterator[np.ndarray]:
+    for block in blocks:
+        yield np.frombuffer(block.data, dtype=np.uint8)
+
+
+def _code_points(blocks: Iterable[Block], errors: str) -> Iterator[np.ndarray]:
+    for block in blocks:
+        yield np.frombuffer(block.text(errors).encode("utf-32-le"), dtype="<u4")
+
+
+def _subword_ids(
+    blocks: Iterable[Block], codec: Subwords, dtype: np.dtype, errors: str
+) -> Iterator[np.ndarray]:
+    source, mark = None, first_id(codec)
+    for block in blocks:
+        if source not in (None, block.source) and mark is not None:
+            yield np.array([mark], dtype=dtype)
+        source = block.source
+        yield np.array(codec.encode(block.text(errors)), dtype=dtype)
+
+
+def _write(arrays: Iterable[np.ndarray], dtype: np.dtype, folder: str) -> np.ndarray:
+    try:
+        # a file without a name: nothing is left behind however the program ends
+        with tempfile.TemporaryFile(dir=folder) as out:
+            for array in arrays:
+                out.write(array.tobytes())
+            out.flush()
+            if out.tell() == 0:
+                raise NlpkitError("no text to train on", hint="a file that is not empty")
+            return np.memmap(out, dtype=dtype, mode="r+")
+    except OSError as error:
+        raise NlpkitError(
+            f"cannot write the ids of the text in {os.path.abspath(folder)}: {error.strerror}",
+            hint="a place with room for 1 to 4 bytes a token",
+        ) from None
+
+
+def _number_characters(points: np.ndarray) -> TokenFile:
+    """Code points become ids in place, chunk by chunk."""
+    found: np.ndarray = np.zeros(0, dtype=points.dtype)
+    chunks = [slice(start, start + _CHUNK) for start in range(0, len(points), _CHUNK)]
+    for chunk in chunks:
+        found = np.union1d(found, points[chunk])
+    for chunk in chunks:
+        points[chunk] = np.searchsorted(found, points[chunk])
+    return TokenFile(Characters(map(chr, found.tolist())), points)
+
+
+def split_stream(
+    ids: np.ndarray, block_size: int, fraction: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The first part to train on, the last to validate; both hold at least a window.
+
+    A fraction of 0 leaves nothing to validate on.
+
+    >>> [part.tolist() for part in split_stream(np.arange(6), 1, 0.4)]
+    [[0, 1, 2, 3], [4, 5]]
+    """
+    cut = len(ids) - round(fraction * len(ids))
+    train, validation = ids[:cut], ids[cut:]
+    if min(len(train), len(validation) if fraction else len(ids)) <= block_size:
+        raise NlpkitError(
+            f"{len(ids):,} tokens are too few for a block size of {block_size} "
+            f"and a validation part of {fraction:g}",
+            hint="more text or a smaller `block_size`",
+        )
+    return train, validation
+
+
+class StreamBatches:
+    """Batches by number: windows (B, T) and, one further on, their targets."""
+
+    def __init__(self, ids: np.ndarray, *, batch_size: int, block_size: int, seed: int) -> None:
+        self._ids, self._seed = ids, seed
+        self._batch, self._block = batch_size, block_size
+
+    def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
+        random = np.random.default_rng([self._seed, number])
+        places = random.integers(0, len(self._ids) - self._block, self._batch)
+        rows = self._ids[places[:, None] + np.arange(self._block + 1)].astype(np.int64)
+        batch = torch.from_numpy(rows)  # (B, T + 1)
+        return batch[:, :-1], batch[:, 1:]
+
+
+def windows(
+    ids: np.ndarray, block_size: int, batch_size: int, at_most: int | None = None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The text cut into windows that do not overlap, or ``at_most`` so many spread over it.
+
+    The last one may be shorter; it is a batch of its own.
+
+    >>> [idx.tolist() for idx, _ in windows(np.arange(6), 2, 2)]
+    [[[0, 1], [2, 3]], [[4]]]
+    """
+    places = np.arange(0, len(ids) - 1, block_size)
+    if at_most is not None and len(places) > at_most:
+        places = places[np.linspace(0, len(places) - 2, at_most).astype(int)]
+    whole = places[places + block_size < len(ids)]
+    for start in range(0, len(whole), batch_size):
+        chosen = whole[start : start + batch_size, None] + np.arange(block_size + 1)
+        batch = torch.from_numpy(ids[chosen].astype(np.int64))
+        yield batch[:, :-1], batch[:, 1:]
+    if len(whole) < len(places):
+        rest = torch.from_numpy(ids[places[-1] :].astype(np.int64))[None]
+        yield rest[:, :-1], rest[:, 1:]

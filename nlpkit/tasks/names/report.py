@@ -1,0 +1,115 @@
+"""Samples of a name model beside its training names: novelty, nearest names, lengths, letters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+_SHOWN = 10  # samples whose nearest training name is looked up
+_BAR = 30
+
+
+class NearestNames:
+    """Finds the name at the smallest edit distance.
+
+    >>> NearestNames(["Anna", "Bert"]).find("Hana")
+    ('Anna', 2)
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(dict.fromkeys(names))
+        self._lengths = np.array([len(name) for name in self.names])
+        width = int(self._lengths.max())
+        self._codes = np.zeros((width, len(self.names)), dtype=np.uint32)  # (L, N)
+        for column, name in enumerate(self.names):
+            self._codes[: len(name), column] = [ord(character) for character in name]
+
+    def find(self, text: str) -> tuple[str, int]:
+        """The nearest name and its distance; Levenshtein's table for all names at once."""
+        width, count = self._codes.shape
+        row = np.repeat(np.arange(width + 1)[:, None], count, axis=1)  # (L + 1, N)
+        for number, character in enumerate(text, 1):
+            replaced = row[:-1] + (self._codes != ord(character))
+            best = np.minimum(replaced, row[1:] + 1)
+            row = np.empty_like(row)
+            row[0] = number
+            for place in range(width):
+                row[place + 1] = np.minimum(best[place], row[place] + 1)
+        distances = row[self._lengths, np.arange(count)]
+        nearest = int(distances.argmin())
+        return self.names[nearest], int(distances[nearest])
+
+
+def compare(samples: Sequence[str], trained_on: Sequence[str]) -> dict[str, Any]:
+    """The numbers of a report.
+
+    >>> compare(["Anna", "Ana"], ["Anna"])["known"]
+    0.5
+    """
+    known = set(trained_on)
+    finder = NearestNames(trained_on)
+    nearest = []
+    for text in list(dict.fromkeys(samples))[:_SHOWN]:
+        name, distance = finder.find(text)
+        nearest.append({"name": text, "nearest": name, "distance": distance})
+    return {
+        "samples": len(samples),
+        "known": sum(text in known for text in samples) / len(samples),
+        "distinct": len(set(samples)) / len(samples),
+        "nearest": nearest,
+        "lengths": _beside((len(text) for text in samples), (len(text) for text in known)),
+        "letters": _beside("".join(samples), "".join(known)),
+    }
+
+
+def _beside(samples: Iterable[Any], names: Iterable[Any]) -> dict[str, list[float]]:
+    """The share of each value in samples and in training names."""
+    counts = [Counter(samples), Counter(names)]
+    totals = [sum(count.values()) for count in counts]
+    values = sorted(counts[0].keys() | counts[1].keys())
+    return {
+        str(value): [count[value] / total for count, total in zip(counts, totals, strict=True)]
+        for value in values
+    }
+
+
+def show(record: dict[str, Any]) -> str:
+    """The report as text."""
+    lines = [
+        f"{record['samples']} samples, {100 * record['known']:.1f}% of them training names, "
+        f"{100 * record['distinct']:.1f}% different",
+        "",
+        "sample, nearest training name, edit distance",
+        *(f"  {row['name']}\t{row['nearest']}\t{row['distance']}" for row in record["nearest"]),
+    ]
+    for title in ("lengths", "letters"):
+        shares = record[title]
+        highest = max(max(pair) for pair in shares.values())
+        lines += ["", f"{title}: samples ▇, training names ░"]
+        for value, pair in shares.items():
+            for share, mark in zip(pair, "▇░", strict=True):
+                bar = mark * round(_BAR * share / highest)
+                lines.append(f"  {value if mark == '▇' else '':>3} {bar} {100 * share:.1f}%")
+    return "\n".join(lines) + "\n"
+
+
+def draw(record: dict[str, Any], path: str) -> None:
+    """Lengths and letters as two bar charts in one picture."""
+    from matplotlib.figure import Figure
+
+    from nlpkit.plots import save_figure
+
+    drawn = Figure(figsize=(10, 7), layout="constrained")
+    for axes, title in zip(drawn.subplots(2), ("lengths", "letters"), strict=True):
+        shares = record[title]
+        places = np.arange(len(shares))
+        for shift, name, column in ((-0.2, "samples", 0), (0.2, "training names", 1)):
+            heights = [pair[column] for pair in shares.values()]
+            axes.bar(places + shift, heights, 0.4, label=name)
+        axes.set_xticks(places, list(shares))
+        axes.set_title(title)
+        axes.legend()
+    save_figure(drawn, path)

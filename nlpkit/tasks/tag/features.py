@@ -1,0 +1,147 @@
+"""What is known of a word by itself: its id, its vector, its characters, its affixes and shape.
+
+All of it depends on the word alone, so it is worked out once for each distinct word of a batch (or
+of a run), not for each token. Numpy only: training and prediction share this file.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nlpkit.tasks.tag.clues import N_AFFIXES, Ids, character_codes, clue_hashes, find_rows
+from nlpkit.text.vocab import UNK, Vocab
+
+AFFIX_BUCKETS = 20_000
+SHAPE_BUCKETS = 1_000  # when shapes are all there is
+AFFIX_DIM = 64
+CHAR_KERNEL = 3
+CHAR_DIM = 32
+CHAR_FILTERS = 64
+MIX = 128  # width of all features of a word together
+VECTOR_MIX = 64  # how much wider it is with vectors
+LONGEST_WORD = 24  # characters that are looked at: the first and last half of a longer word
+SLOPE = 0.1  # of what is below 0 when all features of a word have been mixed
+WORD_EDGE = "\x02"  # stands before and after the characters of a word
+
+
+@dataclass(frozen=True)
+class WordFeatures:
+    """Features of U distinct words."""
+
+    words: Ids  # (U,) in the vocabulary of training, lower-cased
+    vectors: Ids  # (U,) row of the given vectors, from 1; 0 is none
+    characters: Ids  # (U, L), 0 is padding
+    affixes: Ids  # (U, 1 or more) the hashed shape, then prefixes and suffixes
+    clues: Ids  # (U, N_CLUES) hashes of all that a linear model looks at, or rows of its tables
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+def normal_form(word: str) -> str:
+    """The word as its embedding knows it: lower case, all digits alike.
+
+    >>> normal_form("Route66")
+    'route00'
+    """
+    lowered = word.lower()
+    return lowered if lowered.isalpha() else lowered.translate(_DIGITS)
+
+
+_DIGITS = {ord(digit): "0" for digit in "123456789"}
+
+
+def word_characters(word: str) -> str:
+    """The characters an encoder looks at, with the edges of the word marked."""
+    if len(word) > LONGEST_WORD:
+        half = LONGEST_WORD // 2
+        word = word[:half] + word[-half:]
+    return f"{WORD_EDGE}{word}{WORD_EDGE}"
+
+
+class Lexicon:
+    """The vocabularies that turn words into features.
+
+    >>> lexicon = Lexicon.build(["The", "dog", "the"])
+    >>> lexicon.features(["THE", "cat"]).words.tolist()
+    [2, 1]
+    """
+
+    def __init__(
+        self,
+        words: Vocab,
+        characters: Vocab,
+        vector_words: Sequence[str] = (),
+        *,
+        affixes: bool = True,
+    ) -> None:
+        self.affixes = affixes
+        self.words, self.characters = words, characters
+        self.vector_words = list(vector_words)
+        self._vector_rows = {word: row for row, word in enumerate(self.vector_words, 1)}
+        single = sorted(token for token in characters.tokens if len(token) == 1)
+        self._codes = character_codes("".join(single))  # in order
+        # what is not known comes first, as find_rows has it
+        known = [characters.ids[token] for token in (UNK, *single)]
+        self._code_ids = np.array(known, np.int64)
+
+    @classmethod
+    def build(
+        cls,
+        tokens: Iterable[str],
+        vector_words: Sequence[str] = (),
+        *,
+        affixes: bool = True,
+    ) -> Lexicon:
+        """Vocabularies of training tokens."""
+        counts = Counter(tokens)
+        words: Counter[str] = Counter()
+        characters: Counter[str] = Counter()
+        for token, count in counts.items():
+            words[normal_form(token)] += count
+            for character in word_characters(token):
+                characters[character] += count
+        return cls(
+            Vocab.from_counts(words),
+            Vocab.from_counts(characters),
+            vector_words,
+            affixes=affixes,
+        )
+
+    def __contains__(self, word: str) -> bool:
+        return normal_form(word) in self.words
+
+    def features(self, words: Sequence[str]) -> WordFeatures:
+        """Features of distinct words."""
+        ids, unknown = self.words.ids, self.words.ids[UNK]
+        forms = [normal_form(word) for word in words]
+        rows = [self._vector_row(word) for word in words] if self._vector_rows else []
+        spelled = [word_characters(word) for word in words]
+        lengths = np.array([len(spelling) for spelling in spelled])
+        inside = np.arange(lengths.max(initial=1)) < lengths[:, None]
+        characters = np.zeros(inside.shape, np.int64)
+        rows_of_codes = find_rows(self._codes, character_codes("".join(spelled)))
+        characters[inside] = self._code_ids[rows_of_codes]
+        clues = clue_hashes(words)
+        return WordFeatures(
+            np.array([ids.get(form, unknown) for form in forms], np.int64),
+            np.array(rows, np.int64) if rows else np.zeros(len(words), np.int64),
+            characters,
+            clues[:, :N_AFFIXES] % AFFIX_BUCKETS if self.affixes else clues[:, :1] % SHAPE_BUCKETS,
+            clues,
+        )
+
+    def _vector_row(self, word: str) -> int:
+        rows = self._vector_rows
+        return rows.get(word) or rows.get(word.lower()) or rows.get(normal_form(word), 0)
+
+
+@functools.cache
+def dropout_rate(count: int, strength: float) -> float:
+    """How often a word seen ``count`` times is hidden in training, so that <unk> is learned."""
+    return strength / (strength + count) if count else 0.0

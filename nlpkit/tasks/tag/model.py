@@ -1,0 +1,356 @@
+"""The tagger as a torch module, for training: word features, encoder, softmax or CRF.
+
+    word      embedding (hidden at random, rare words more often, so that <unk> is learned)
+    vector    a row of given vectors, frozen; ``fine_tune`` learns a correction for known words
+    chars     a convolution or an LSTM over the characters of the word
+    affixes   the sum of embeddings of its shape and, unless left out, prefixes and suffixes
+      \\ all together -> one layer -> encoder over the sentence -> a score for each tag
+    clues     the word, its shape and affixes, its vector, and those of its neighbours (of those two
+              words away not the affixes), known by their hashes: each has a score for each tag, and
+              these are added to the encoder's
+
+The clues are what a classic linear CRF looks at. They learn what single words and endings say,
+which an encoder is slow to, and the encoder learns the rest; in some sentences of training one of
+the two has to do without the other, so that both learn to.
+
+Tags of entities have parts in common: what speaks for B-PER speaks for I-PER as well, being a
+person. So the scores of encoder and clues are learned for each tag, type and prefix, and those of a
+tag's parts are added up; a trained model holds the sums alone.
+
+Features are computed once for each distinct word of a batch. All sentences of a batch have one
+length. Prediction is in ``predictor``, in numpy, with the weights this module leaves behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nlpkit.nn.crf import CRF
+from nlpkit.nn.encoders import make_encoder
+from nlpkit.tasks.tag.clues import FAR_CLUES, N_CLUES, CluePlaces, find_rows, known_clues
+from nlpkit.tasks.tag.features import (
+    AFFIX_BUCKETS,
+    AFFIX_DIM,
+    CHAR_DIM,
+    CHAR_FILTERS,
+    CHAR_KERNEL,
+    MIX,
+    SHAPE_BUCKETS,
+    SLOPE,
+    VECTOR_MIX,
+    WordFeatures,
+    dropout_rate,
+)
+from nlpkit.tasks.tag.settings import TaggerSettings
+from nlpkit.text.vocab import UNK, Vocab
+
+CLUE_DROPOUT = 0.3
+ALONE = 0.2  # in this share of sentences the encoder, and in as many the clues, stay out of it
+
+
+class SharedDropout(nn.Dropout):
+    """Dropout that hides the same numbers at every token of a sentence, (B, T, C) -> (B, T, C).
+
+    One mask a sentence suits a recurrent encoder better than one a token, and is cheaper to draw.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not self.training:
+            return input
+        mask = torch.empty_like(input[:, :1]).bernoulli_(1 - self.p) / (1 - self.p)
+        return input * mask
+
+
+class CharCNN(nn.Module):
+    """Convolution over characters and the highest response of each filter, (U, L) -> (U, C)."""
+
+    def __init__(self, n_chars: int, dim: int, filters: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(n_chars, dim, padding_idx=0)
+        self.convolution = nn.Conv1d(dim, filters, CHAR_KERNEL, padding=CHAR_KERNEL // 2)
+
+    def forward(self, characters: Tensor) -> Tensor:
+        # what each character adds to each filter at each tap: there are so few characters that a
+        # convolution is look-ups in these rows, and what is padding costs nothing
+        every = self.embedding(
+            torch.arange(self.embedding.num_embeddings, device=characters.device)
+        )
+        shares = torch.einsum("nd,cdt->tnc", every, self.convolution.weight)
+        n_taps, n_chars, _ = shares.shape
+        around = F.pad(characters, (n_taps // 2, n_taps // 2)).unfold(1, n_taps, 1)  # (U, L, taps)
+        inside = characters != 0
+        places = around[inside] + n_chars * torch.arange(n_taps, device=characters.device)
+        responses = F.embedding_bag(places, shares.flatten(0, 1), mode="sum")  # (N, C)
+        highest = torch.segment_reduce(responses, "max", lengths=inside.sum(dim=1), unsafe=True)
+        assert self.convolution.bias is not None
+        return F.relu(highest + self.convolution.bias)
+
+
+class CharLSTM(nn.Module):
+    """A bidirectional LSTM over characters, its two last states side by side."""
+
+    def __init__(self, n_chars: int, dim: int, filters: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(n_chars, dim, padding_idx=0)
+        self.rnn = nn.LSTM(dim, filters // 2, batch_first=True, bidirectional=True)
+
+    def forward(self, characters: Tensor) -> Tensor:
+        lengths = (characters != 0).sum(dim=1).cpu()
+        packed = nn.utils.rnn.pack_padded_sequence(
+            self.embedding(characters), lengths, batch_first=True, enforce_sorted=False
+        )
+        last = self.rnn(packed)[1][0]  # (2, U, C/2)
+        return torch.cat([last[0], last[1]], dim=1)
+
+
+class WordEncoder(nn.Module):
+    """Features of distinct words -> one vector each, (U, mix)."""
+
+    hide_rates: Tensor
+    vectors: Tensor
+
+    def __init__(
+        self, settings: TaggerSettings, words: Vocab, n_chars: int, vectors: np.ndarray | None
+    ) -> None:
+        super().__init__()
+        self.settings = settings
+        self.unknown = words.ids[UNK]
+        assert settings.word_dropout is not None
+        rates = [dropout_rate(count, settings.word_dropout) for count in words.counts]
+        self.register_buffer("hide_rates", torch.tensor(rates), persistent=False)
+        self.word = nn.Embedding(len(words), settings.word_dim, sparse=True)
+        nn.init.normal_(self.word.weight, std=0.1)
+        width = settings.word_dim
+        if vectors is not None:
+            # row 0 is for words without a vector
+            table = torch.from_numpy(np.concatenate([np.zeros_like(vectors[:1]), vectors]))
+            self.register_buffer("vectors", table)
+            width += vectors.shape[1]
+            if settings.fine_tune:
+                self.correction = nn.Embedding(len(words), vectors.shape[1], sparse=True)
+                nn.init.zeros_(self.correction.weight)
+        self.has_vectors = vectors is not None
+        if settings.chars != "none":
+            kind = CharCNN if settings.chars == "cnn" else CharLSTM
+            self.chars = kind(n_chars, CHAR_DIM, CHAR_FILTERS)
+            width += CHAR_FILTERS
+        buckets = AFFIX_BUCKETS if settings.affixes == "yes" else SHAPE_BUCKETS
+        self.affixes = nn.EmbeddingBag(buckets, AFFIX_DIM, mode="sum", sparse=True)
+        nn.init.normal_(self.affixes.weight, std=0.1)
+        width += AFFIX_DIM
+        self.size = MIX + (VECTOR_MIX if self.has_vectors else 0)
+        self.mix = nn.Linear(width, self.size)
+
+    def tables(self) -> list[Tensor]:
+        """The embeddings, which a batch looks at by rows."""
+        found = [self.word.weight, self.affixes.weight]
+        return [*found, self.correction.weight] if self.settings.fine_tune else found
+
+    def forward(
+        self, words: Tensor, vectors: Tensor, characters: Tensor, affixes: Tensor
+    ) -> Tensor:
+        if self.training:
+            rates = self.hide_rates.index_select(0, words)
+            hidden = torch.rand_like(rates) < rates
+            words = torch.where(hidden, self.unknown, words)
+        parts = [self.word(words)]
+        if self.settings.chars != "none":
+            parts.append(self.chars(characters))
+        parts.append(self.affixes(affixes))
+        if self.training:
+            # hidden as a whole: no part may rely on another
+            rate = self.settings.part_dropout
+            assert rate is not None
+            parts = [part * (torch.rand_like(part[:, :1]) >= rate) for part in parts]
+        if self.has_vectors:
+            # never hidden: words without one are enough to learn to do without
+            parts.append(self._vector_rows(words, vectors))
+        # bent, so that what a part says can depend on another: a capital on a word that has none
+        return F.leaky_relu(self.mix(torch.cat(parts, dim=1)), SLOPE)
+
+    def _vector_rows(self, words: Tensor, vectors: Tensor) -> Tensor:
+        rows = self.vectors.index_select(0, vectors)
+        if self.settings.fine_tune:
+            known = (words != self.unknown).unsqueeze(1)
+            rows = rows + self.correction(words) * known
+        return rows
+
+
+class TagParts(nn.Module):
+    """Adds up the scores of the parts of tags, (..., n P) -> (..., n K); without parts P is K.
+
+    >>> parts = TagParts(2, [[True, False], [False, True], [True, True]])
+    >>> parts(torch.tensor([1.0, 2.0, 10.0])).tolist()
+    [11.0, 12.0]
+    """
+
+    matrix: Tensor | None
+
+    def __init__(self, n_tags: int, parts: list[list[bool]] | None) -> None:
+        super().__init__()
+        self.n_tags = n_tags
+        self.count = n_tags if parts is None else len(parts)
+        matrix = None if parts is None else torch.tensor(parts).float()
+        self.register_buffer("matrix", matrix, persistent=False)  # (P, K)
+
+    def forward(self, scores: Tensor) -> Tensor:
+        if self.matrix is None:
+            return scores
+        return (scores.unflatten(-1, (-1, self.count)) @ self.matrix).flatten(-2)
+
+
+class ClueTable(nn.Module):
+    """Rows of scores for known clues, (U, N) -> (U, width); row 0, for all others, stays 0."""
+
+    known: Tensor
+    counts: Tensor
+
+    def __init__(self, clues: np.ndarray, word_counts: np.ndarray, width: int) -> None:
+        super().__init__()
+        known, counts = known_clues(clues, word_counts, width)
+        self.register_buffer("known", torch.from_numpy(known))
+        # the first row is of clues that are not known
+        self.register_buffer("counts", torch.from_numpy(np.append(1, counts)), persistent=False)
+        self.table = nn.EmbeddingBag(1 + len(known), width, mode="sum", sparse=True, padding_idx=0)
+        nn.init.zeros_(self.table.weight)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        weights = None
+        if self.training:
+            kept = torch.rand(rows.shape, device=rows.device) >= CLUE_DROPOUT
+            weights = kept / (1 - CLUE_DROPOUT)
+        found: Tensor = self.table(rows, per_sample_weights=weights)
+        return found
+
+
+class Clues(nn.Module):
+    """Scores of tags straight from the clues of a word and its neighbours, (B, T) -> (B, T, K).
+
+    A row of a table has the scores of all parts of tags for each place where the clue may stand.
+    """
+
+    def __init__(
+        self,
+        clues: np.ndarray,
+        word_counts: np.ndarray,
+        parts: TagParts,
+        one_way: bool,
+        vector_size: int,
+    ) -> None:
+        super().__init__()
+        places = CluePlaces.of(one_way)
+        self.places, self.parts = places.in_order, parts
+        self.near = ClueTable(clues, word_counts, len(places.near) * parts.count)
+        self.far = ClueTable(clues[:, FAR_CLUES], word_counts, len(places.far) * parts.count)
+        if vector_size:
+            self.of_vector = nn.Linear(vector_size, len(self.places) * parts.n_tags, bias=False)
+            nn.init.zeros_(self.of_vector.weight)
+
+    def find(self, clues: np.ndarray) -> np.ndarray:
+        """The rows of clues in both tables, (U, N_CLUES) -> (U, N_CLUES + far ones)."""
+        near = find_rows(self.near.known.cpu().numpy(), clues)
+        far = find_rows(self.far.known.cpu().numpy(), clues[:, FAR_CLUES])
+        return np.concatenate([near, far], axis=1)
+
+    def forward(self, rows: Tensor, vectors: Tensor | None, positions: Tensor) -> Tensor:
+        near, far = rows.tensor_split([N_CLUES], dim=1)
+        distinct = self.parts(torch.cat([self.near(near), self.far(far)], dim=1))
+        if vectors is not None:
+            distinct = distinct + self.of_vector(F.dropout(vectors, CLUE_DROPOUT, self.training))
+        # each token adds up what the words around it say of their places: a row of scores for each
+        # word and place, and first such rows of zeros, for where a sentence has no word
+        said = F.pad(distinct, (0, 0, 1, 0)).unflatten(1, (len(self.places), -1)).flatten(0, 1)
+        reach = max(map(abs, self.places))
+        around = F.pad(positions + 1, (reach, reach)).unfold(1, 2 * reach + 1, 1)  # (B, T, window)
+        places = torch.arange(len(self.places), device=positions.device)
+        wanted = around[:, :, [reach + place for place in self.places]] * len(self.places) + places
+        scores = F.embedding_bag(wanted.flatten(0, 1), said, mode="sum")
+        return scores.unflatten(0, positions.shape)
+
+
+class TaggerModel(nn.Module):
+    """Scores (B, T, K) of the tags of sentences of one length."""
+
+    def __init__(
+        self,
+        settings: TaggerSettings,
+        words: Vocab,
+        n_chars: int,
+        n_tags: int,
+        clues: np.ndarray,
+        word_counts: np.ndarray,
+        vectors: np.ndarray | None = None,
+        legal: list[list[bool]] | None = None,
+        parts: list[list[bool]] | None = None,
+    ) -> None:
+        super().__init__()
+        assert settings.dropout is not None
+        self.words = WordEncoder(settings, words, n_chars, vectors)
+        self.encoder = make_encoder(
+            settings.encoder,
+            self.words.size,
+            settings.hidden,
+            settings.layers,
+            settings.dropout,
+            settings.one_way,
+            positions=settings.positions,
+            norm=settings.norm,
+        )
+        self.dropout = SharedDropout(settings.dropout)
+        self.parts = TagParts(n_tags, parts)
+        self.output = nn.Linear(self.encoder.size, self.parts.count)
+        size = 0 if vectors is None else vectors.shape[1]
+        self.clues = (
+            Clues(clues, word_counts, self.parts, settings.one_way, size)
+            if settings.clues == "yes"
+            else None
+        )
+        self.crf = CRF(n_tags, legal) if settings.crf == "yes" else None
+
+    def prepared(self, features: WordFeatures) -> WordFeatures:
+        """Features as ``forward`` wants them: rows of the tables in the place of clues."""
+        if self.clues is None:
+            return features
+        return replace(features, clues=self.clues.find(features.clues))
+
+    def forward(self, features: WordFeatures, positions: Tensor) -> Tensor:
+        """Scores of the tokens; ``positions`` (B, T) says which distinct word each token is."""
+        device = positions.device
+        columns = (features.words, features.vectors, features.characters, features.affixes)
+        distinct = self.words(*(torch.from_numpy(column).to(device) for column in columns))
+        tokens = self.dropout(F.embedding(positions, distinct))  # (B, T, mix)
+        deep = self.parts(self.output(self.dropout(self.encoder(tokens))))  # (B, T, K)
+        if self.clues is None:
+            return deep
+        rows = None
+        if self.words.has_vectors:
+            rows = self.words.vectors.index_select(0, torch.from_numpy(features.vectors).to(device))
+        linear = self.clues(torch.from_numpy(features.clues).to(device), rows, positions)
+        if self.training:
+            chance = torch.rand(len(positions), 1, 1, device=device)
+            deep, linear = deep * (chance >= ALONE), linear * (chance <= 1 - ALONE)
+        return deep + linear
+
+    def loss(self, features: WordFeatures, positions: Tensor, tags: Tensor) -> Tensor:
+        """Mean loss a token against the right tags (B, T)."""
+        scores = self(features, positions)
+        if self.crf is None:
+            return F.cross_entropy(scores.flatten(0, 1), tags.flatten())
+        lengths = torch.full((len(tags),), tags.shape[1], device=tags.device)
+        return self.crf.loss(scores, tags, lengths)
+
+    def weights(self) -> dict[str, Tensor]:
+        """What prediction needs, with the scores of parts added up."""
+        weights: dict[str, Tensor] = dict(self.state_dict())
+        tables = [
+            name for name in weights if name.startswith("clues.") and name.endswith(".table.weight")
+        ]
+        for name in (*tables, "output.bias"):
+            weights[name] = self.parts(weights[name])
+        weights["output.weight"] = self.parts(weights["output.weight"].T).T.contiguous()
+        return weights

@@ -1,0 +1,285 @@
+"""A trained tagger at work, in numpy alone: words in, tags out, in the order they came.
+
+Sentences are put into batches by length, distinct words are worked out once and remembered, and
+nothing a batch holds changes what a sentence gets. A sentence longer than ``LONGEST`` tokens is cut
+into pieces that are tagged apart, so that memory stays bounded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from nlpkit import modeldir, schema
+from nlpkit.errors import NlpkitError
+from nlpkit.nn.decoding import PathProbabilities, best_paths, left_to_right_paths
+from nlpkit.nn.inference import (
+    Floats,
+    Ids,
+    NumpyEncoder,
+    Weights,
+    read_arrays,
+    under,
+    write_arrays,
+)
+from nlpkit.registry import TAGGER
+from nlpkit.tasks.tag.batches import cut_long
+from nlpkit.tasks.tag.clues import CluePlaces
+from nlpkit.tasks.tag.features import Lexicon
+from nlpkit.tasks.tag.settings import TaggerSettings
+from nlpkit.tasks.tag.weights import check_weights
+from nlpkit.tasks.tag.words import NumpyWords
+from nlpkit.text.conll import Layout
+from nlpkit.text.schemes import (
+    Scheme,
+    Span,
+    convert,
+    is_entity_tag,
+    legal_transitions,
+    read_spans,
+)
+from nlpkit.text.vocab import PAD, UNK, Vocab, dump_words, read_words
+
+VERSION = 3  # of what weights mean: how words are hashed into clues, what is done with features
+INNER_SCHEME: Scheme = "BIOES"  # what the model learns, whatever scheme the data has
+FORBIDDEN = -1e4  # finite: where no legal path exists, the least bad one is found
+WORDS, CHARACTERS, TAGS, VECTOR_WORDS, LAYOUT = (
+    "words.tsv",
+    "characters.tsv",
+    "tags.tsv",
+    "vector-words.txt",
+    "layout.json",
+)
+BATCH_TOKENS = 8192
+BATCH_ROWS = 128
+ATTENTION_CELLS = 1 << 21  # of a transformer's (B, T, T)
+
+
+class Entity(NamedTuple):
+    """An entity that was found, with the probability the model gives to just this span."""
+
+    span: Span
+    probability: float
+
+
+@dataclass(frozen=True)
+class _About:
+    """What ``layout.json`` holds."""
+
+    scheme: Scheme | None
+    layout: Layout
+    version: int
+
+
+class Tagger(modeldir.Model):
+    """Vocabularies, weights and what is needed to read and write the tags of the data.
+
+    >>> tagger = Tagger.load("pos.model")  # doctest: +SKIP
+    >>> tagger.tag(["Time", "flies"])  # doctest: +SKIP
+    ['NOUN', 'VERB']
+    """
+
+    def __init__(
+        self,
+        settings: TaggerSettings,
+        lexicon: Lexicon,
+        tags: Vocab,
+        weights: Weights,
+        *,
+        scheme: Scheme | None,
+        layout: Layout,
+        config: modeldir.ModelConfig | None = None,
+    ) -> None:
+        self.settings, self.lexicon, self.tags = settings, lexicon, tags
+        self.config = config or modeldir.ModelConfig(kind=TAGGER, settings=asdict(settings))
+        self.weights = weights
+        self.scheme, self.layout = scheme, layout
+        self.encoder = NumpyEncoder(
+            settings.encoder,
+            under("encoder.", weights),
+            one_way=settings.one_way,
+            positions=settings.positions,
+            norm=settings.norm,
+        )
+        self.words = NumpyWords(
+            settings,
+            lexicon,
+            under("words.", weights),
+            under("clues.", weights),
+            self.encoder.first,
+        )
+        self.output, self.bias = weights["output.weight"].T, weights["output.bias"]
+        self.places = CluePlaces.of(settings.one_way).in_order if settings.clues == "yes" else ()
+        size = len(tags) + 1
+        pairs = weights["crf.scores"] if "crf.scores" in weights else np.zeros((size, size))
+        if scheme is not None:
+            legal = np.array(legal_transitions(tags.tokens, INNER_SCHEME))
+            pairs = np.where(legal, pairs, FORBIDDEN)
+        self.pairs: Floats = pairs.astype(np.float32)
+        self.is_chain = scheme is not None or "crf.scores" in weights
+
+    def __repr__(self) -> str:
+        tags = f"{len(self.tags)} tags" + (f", {self.scheme} entities" if self.scheme else "")
+        return f"<Tagger: {self.settings.encoder}, {tags}, {len(self.lexicon.words):,} words>"
+
+    # --- tagging --------------------------------------------------------------------------------
+
+    def scores(self, sentences: Sequence[Sequence[str]]) -> list[Floats]:
+        """The scores (T, K) of the tags of each sentence, before tags are chosen."""
+        found: list[list[Floats]] = [[] for _ in sentences]
+        for places, scores, lengths in self._batches(sentences):
+            for place, row, length in zip(places, scores, lengths, strict=True):
+                found[place].append(row[:length])
+        empty = np.zeros((0, len(self.tags)), np.float32)
+        return [np.concatenate(pieces) if pieces else empty for pieces in found]
+
+    def tag(self, tokens: Sequence[str]) -> list[str]:
+        """The tags of one sentence, in the scheme of the training data."""
+        if isinstance(tokens, str):
+            raise TypeError("tokens are a list of words, not text: tokenize it first")
+        if not all(isinstance(token, str) for token in tokens):
+            raise TypeError("tokens are words: tag_sentences takes a list of sentences")
+        return self.tag_sentences([tokens])[0]
+
+    def tag_sentences(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The tags of each sentence; many together are tagged faster than one by one."""
+        if isinstance(sentences, str) or any(isinstance(one, str) for one in sentences):
+            raise TypeError("each sentence is a list of words, not text: tokenize it first")
+        names = self.tags.tokens
+        found: list[list[str]] = [[] for _ in sentences]
+        for places, scores, lengths in self._batches(sentences):
+            paths = self._paths(scores, lengths)
+            for place, path, length in zip(places, paths.tolist(), lengths, strict=True):
+                found[place] += [names[index] for index in path[:length]]
+        return [self.outer(tags) for tags in found]
+
+    def outer(self, tags: list[str]) -> list[str]:
+        """Tags as the data writes them."""
+        return tags if self.scheme is None else convert(tags, self.scheme)
+
+    def probabilities(self, scores: Floats) -> tuple[list[str], list[float], list[Entity]]:
+        """From one sentence's scores (T, K): tags, the probability of each, and the entities."""
+        names = self.tags.tokens
+        tags: list[str] = []
+        each: list[float] = []
+        entities: list[Entity] = []
+        for piece in cut_long(len(scores)):
+            part = scores[piece]
+            # each token by itself when nothing behind it may be looked at
+            pairs = np.zeros_like(self.pairs) if self.settings.one_way else self.pairs
+            chain = PathProbabilities(part, pairs)
+            path = self._paths(part[None], np.array([len(part)]))[0].tolist()
+            inner = [names[index] for index in path]
+            if self.scheme is not None:
+                for span in read_spans(inner):
+                    probability = chain.of(span.start, path[span.start : span.end])
+                    moved = Span(span.start + len(tags), span.end + len(tags), span.type)
+                    entities.append(Entity(moved, probability))
+            each += [chain.of(index, [tag]) for index, tag in enumerate(path)]
+            tags += inner
+        return self.outer(tags), each, entities
+
+    def _paths(self, scores: Floats, lengths: Ids) -> Ids:
+        if not self.is_chain:
+            return scores.argmax(axis=2)
+        if self.settings.one_way:
+            return left_to_right_paths(scores, self.pairs)
+        return best_paths(scores, self.pairs, lengths)
+
+    def _batches(
+        self, sentences: Sequence[Sequence[str]]
+    ) -> Iterator[tuple[list[int], Floats, Ids]]:
+        """Batches longest first: sentence numbers, scores (B, T, K), lengths."""
+        pieces = [
+            (place, piece)
+            for place, sentence in enumerate(sentences)
+            for piece in cut_long(len(sentence))
+        ]
+        # stable, and pieces of one sentence are no shorter at the front: their order stays
+        pieces.sort(key=lambda item: item[1].start - item[1].stop)
+        start = 0
+        while start < len(pieces):
+            longest = pieces[start][1].stop - pieces[start][1].start
+            size = min(BATCH_ROWS, max(1, BATCH_TOKENS // longest))
+            if self.settings.encoder == "transformer":
+                size = min(size, max(1, ATTENTION_CELLS // longest**2))
+            batch = pieces[start : start + size]
+            start += size
+            lengths = np.array([piece.stop - piece.start for _, piece in batch])
+            rows = [sentences[place][piece] for place, piece in batch]
+            yield [place for place, _ in batch], self._score(rows, lengths), lengths
+
+    def _score(self, rows: Sequence[Sequence[str]], lengths: Ids) -> Floats:
+        ids = self.words.look_up([word for row in rows for word in row])
+        inside = np.arange(lengths[0]) < lengths[:, None]
+        positions = np.zeros(inside.shape, np.int64)
+        positions[inside] = ids
+        encoded = self.encoder(self.words.first, positions, lengths)
+        flat = encoded.reshape(positions.size, -1) @ self.output + self.bias
+        scores: Floats = flat.reshape(*positions.shape, -1)
+        if self.places:
+            said = self.words.said[positions].reshape(*positions.shape, len(self.places), -1)
+        for index, place in enumerate(self.places):
+            # what the words at this distance say, moved to where they say it of
+            if place < 0:
+                scores[:, -place:] += said[:, :place, index]
+            else:
+                scores[:, : scores.shape[1] - place] += said[:, place:, index]
+        return scores
+
+    # --- files ----------------------------------------------------------------------------------
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Tagger:
+        """A tagger from its folder."""
+        config = modeldir.load_config(path, kind=TAGGER)
+        folder = Path(path)
+        where = f"{folder / modeldir.CONFIG}: settings"
+        settings = schema.read(TaggerSettings, config.settings, where)
+        raw = modeldir.read_json(folder / LAYOUT)
+        if not isinstance(raw, dict) or raw.get("version") != VERSION:
+            raise NlpkitError(
+                f"{path} looks at words in the way of another version of nlpkit",
+                hint="train it again",
+            )
+        about = schema.read(_About, raw, str(folder / LAYOUT))
+        known = read_words(folder / VECTOR_WORDS)
+        lexicon = Lexicon(
+            Vocab.load(str(folder / WORDS)).having(UNK, folder / WORDS),
+            Vocab.load(str(folder / CHARACTERS)).having(UNK, folder / CHARACTERS, first=PAD),
+            known,
+            affixes=settings.affixes == "yes",
+        )
+        tags = Vocab.load(str(folder / TAGS))
+        if about.scheme is not None and not all(map(is_entity_tag, tags)):
+            schema.refuse(f"{folder / LAYOUT}: scheme", about.scheme, f"null, by {TAGS}")
+        weights = read_arrays(folder)
+        check_weights(weights, settings, lexicon, len(tags), str(folder / modeldir.WEIGHTS))
+        return cls(
+            settings,
+            lexicon,
+            tags,
+            weights,
+            scheme=about.scheme,
+            layout=about.layout,
+            config=config,
+        )
+
+    def write(self, folder: Path) -> None:
+        """Everything but config.json into a folder that ``modeldir.create`` gave."""
+        self.lexicon.words.save(str(folder / WORDS))
+        self.lexicon.characters.save(str(folder / CHARACTERS))
+        self.tags.save(str(folder / TAGS))
+        if self.lexicon.vector_words:
+            words = dump_words(self.lexicon.vector_words)
+            modeldir.write_text(folder / VECTOR_WORDS, words)
+        layout = asdict(self.layout)
+        about = {"scheme": self.scheme, "layout": layout, "version": VERSION}
+        modeldir.write_text(folder / LAYOUT, json.dumps(about, indent=2) + "\n")
+        write_arrays(folder, self.weights)

@@ -1,0 +1,275 @@
+"""Training a tagger: sentences in, progress records out, a model folder in the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from nlpkit import modeldir
+from nlpkit.device import check_training_memory, seeded
+from nlpkit.errors import NlpkitError
+from nlpkit.metrics.spans import score_tags
+from nlpkit.nn.encoders import count_parameters
+from nlpkit.nn.optimizers import AdamW
+from nlpkit.nn.sparse import SparseAdagrad
+from nlpkit.registry import TAGGER
+from nlpkit.tasks.tag.batches import TaggedData, cut_long, cut_tagged
+from nlpkit.tasks.tag.features import MIX, Lexicon
+from nlpkit.tasks.tag.model import TaggerModel
+from nlpkit.tasks.tag.predictor import INNER_SCHEME, Tagger
+from nlpkit.tasks.tag.settings import TaggerSettings
+from nlpkit.text.conll import Layout, Sentence
+from nlpkit.text.schemes import Scheme, convert, detect_scheme, legal_transitions, tag_parts
+from nlpkit.text.vocab import Vocab
+from nlpkit.training.batches import LengthBatches
+from nlpkit.training.loop import Trainer, TrainingSettings
+
+if TYPE_CHECKING:
+    from nlpkit.vectors.store import Vectors
+
+MOST_VECTORS = 200_000  # the most frequent words of given vectors go into the model
+CLIP = 1.0
+CLUE_LR = 0.1
+# Scores of clues are kept small, as in a linear CRF with a penalty beside the sum of all losses: it
+# weighs most against what is rare. A row pays its share whenever a batch looks at it.
+CLUE_PENALTY = 0.2
+TABLE_RATE = 10.0  # how much faster embeddings are learned, to begin with: Adagrad slows down
+WEIGHT_DECAY = 0.01
+WARMUP = 0.05
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Tagged sentences and how their file is laid out."""
+
+    sentences: Sequence[Sentence]
+    layout: Layout
+    scheme: Scheme | None
+
+    @classmethod
+    def of(cls, sentences: Sequence[Sentence], layout: Layout) -> TrainingData:
+        """Look at the tags: at least one sentence, a tag for every token, one scheme."""
+        filled = [sentence for sentence in sentences if sentence.tokens]
+        if not filled:
+            raise NlpkitError("no tagged sentence to train on", hint="a file with tokens in it")
+        for sentence in filled:
+            if len(sentence.tags) != len(sentence.tokens):
+                raise NlpkitError(
+                    f"{sentence.where(0)}: tokens without tags", hint="`tag_column`, or other data"
+                )
+        names = {tag for sentence in filled for tag in sentence.tags}
+        if names == {"_"}:
+            raise NlpkitError(
+                f"{filled[0].source} has no tags: the column holds _ everywhere",
+                hint="another `column` or `tag_column`",
+            )
+        return cls(filled, layout, detect_scheme(sentence.tags for sentence in filled))
+
+
+class TaggerRun:
+    """One training of a tagger.
+
+    >>> run = TaggerRun(data, TaggerSettings(), seed=1)  # doctest: +SKIP
+    >>> for progress in run.trainer.fit(): ...  # doctest: +SKIP
+    >>> run.save("pos.model")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        settings: TaggerSettings,
+        *,
+        seed: int,
+        dev: Sequence[Sentence] = (),
+        vectors: Vectors | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        self.data, self.seed, self.dev = data, seed, [s for s in dev if s.tokens]
+        self.settings = settings.resolved(
+            entities=data.scheme is not None,
+            tokens=sum(len(sentence.tokens) for sentence in data.sentences),
+            tags=len({tag for sentence in data.sentences for tag in sentence.tags}),
+        )
+        batch_tokens, epochs, lr = (
+            self.settings.batch_tokens,
+            self.settings.epochs,
+            self.settings.lr,
+        )
+        assert batch_tokens is not None
+        assert epochs is not None
+        assert lr is not None
+        self.device = device or torch.device("cpu")
+        # cut before conversion: half an entity is no legal sequence of the inner scheme
+        pieces = [(sentence, piece) for sentence in data.sentences for piece in self._cut(sentence)]
+        tag_rows = [self._inner(sentence.tags[piece]) for sentence, piece in pieces]
+        counts = Counter(tag for row in tag_rows for tag in row)
+        self.tags = Vocab.from_counts(_with_companions(counts, data.scheme), specials=())
+        words, matrix = _given_vectors(vectors)
+        tokens = [sentence.tokens[piece] for sentence, piece in pieces]
+        self.lexicon = Lexicon.build(
+            (word for row in tokens for word in row),
+            words,
+            affixes=self.settings.affixes == "yes",
+        )
+        self._arrays = TaggedData(tokens, [self.tags.encode(row) for row in tag_rows], self.lexicon)
+        self._batches = LengthBatches(self._arrays.lengths, batch_tokens, seed)
+        entities = data.scheme is not None
+        legal = legal_transitions(self.tags.tokens, INNER_SCHEME) if entities else None
+        parts = tag_parts(self.tags.tokens) if entities else None
+        self._check_memory()
+        with seeded(seed, 0, self.device):
+            self.model = TaggerModel(
+                self.settings,
+                self.lexicon.words,
+                len(self.lexicon.characters),
+                len(self.tags),
+                self._arrays.features.clues,
+                self._arrays.counts,
+                matrix,
+                legal,
+                parts,
+            ).to(self.device)
+        self._arrays.features = self.model.prepared(self._arrays.features)
+        tables = self.model.words.tables()
+        clues = [] if self.model.clues is None else [self.model.clues.near, self.model.clues.far]
+        linear = [table.table.weight for table in clues]
+        by_row = {id(table) for table in (*tables, *linear)}
+        others = [p for p in self.model.parameters() if id(p) not in by_row]
+        self.trainer = Trainer(
+            self.model,
+            [
+                AdamW(others, lr=lr, weight_decay=WEIGHT_DECAY, fused=True),
+                SparseAdagrad(tables, lr * TABLE_RATE),
+                *(
+                    SparseAdagrad(
+                        [table.table.weight], CLUE_LR, CLUE_PENALTY / batch_tokens / table.counts
+                    )
+                    for table in clues
+                ),
+            ],
+            self._loss,
+            TrainingSettings(
+                max_steps=self._batches.per_epoch * epochs,
+                warmup=WARMUP,
+                grad_clip=CLIP,
+                eval_interval=self._batches.per_epoch,
+                seed=seed,
+            ),
+            evaluate=self._error if self.dev else None,
+        )
+
+    def _cut(self, sentence: Sentence) -> list[slice]:
+        tags = sentence.tags
+        return cut_long(len(tags)) if self.data.scheme is None else cut_tagged(tags)
+
+    def _check_memory(self) -> None:
+        """Refuse what is too large by the sizes that can be set, whatever the data adds."""
+        settings, words = self.settings, len(self.lexicon.words)
+        encoder = count_parameters(
+            settings.encoder,
+            MIX,
+            settings.hidden,
+            settings.layers,
+            settings.one_way,
+            positions=settings.positions,
+            norm=settings.norm,
+        )
+        check_training_memory(
+            encoder + (words + MIX) * settings.word_dim,
+            self.device,
+            activations=int(self._arrays.lengths.max()) * settings.hidden * settings.layers,
+            batch="batch_tokens",
+        )
+
+    def _inner(self, tags: Sequence[str]) -> list[str]:
+        return list(tags) if self.data.scheme is None else convert(tags, INNER_SCHEME)
+
+    def _loss(self, number: int) -> tuple[torch.Tensor, int]:
+        features, positions, tags = self._arrays.batch(self._batches.rows(number))
+        where = torch.from_numpy(positions).to(self.device)
+        right = torch.from_numpy(tags).to(self.device)
+        return self.model.loss(features, where, right), positions.size
+
+    def _error(self) -> float:
+        """What is wrong on the held-out sentences: 1 - F1 of entities, 1 - accuracy of tags."""
+        predicted = self.tagger().tag_sentences([sentence.tokens for sentence in self.dev])
+        scores = score_tags([sentence.tags for sentence in self.dev], predicted)
+        return 1 - (scores.accuracy if scores.entities is None else scores.entities.f1)
+
+    def tagger(self) -> Tagger:
+        """The model as it is now, ready to predict."""
+        weights = {name: value.cpu().numpy() for name, value in self.model.weights().items()}
+        return Tagger(
+            self.settings,
+            self.lexicon,
+            self.tags,
+            weights,
+            scheme=self.data.scheme,
+            layout=self.data.layout,
+        )
+
+    def finished(self) -> Tagger:
+        """The trained model, with the best weights when there were held-out sentences."""
+        self.trainer.keep_best()
+        metrics: dict[str, float] = {"tags": len(self.tags), "words": len(self.lexicon.words)}
+        best = self.trainer.counters.best_loss
+        if best is not None:
+            metrics["dev_f1" if self.data.scheme else "dev_accuracy"] = 1 - best
+        tagger = self.tagger()
+        tagger.config = modeldir.ModelConfig(
+            kind=TAGGER,
+            settings=asdict(self.settings),
+            seed=self.seed,
+            data_hash=self.data_hash(),
+            metrics=metrics,
+        )
+        tagger.curve = self.trainer.counters.records
+        return tagger
+
+    def save(self, path: str, *, force: bool = False) -> None:
+        """Write the model folder."""
+        self.finished().save(path, force=force)
+
+    def data_hash(self) -> str:
+        """A fingerprint of the training sentences."""
+        return _hash(self.data.sentences)
+
+    def common_settings(self) -> dict[str, Any]:
+        """What a run that goes on with this one's checkpoint must have in common with it."""
+        layout = {f"layout {name}": value for name, value in asdict(self.data.layout).items()}
+        return {
+            **asdict(self.settings),
+            **layout,
+            "seed": self.seed,
+            "held-out data": _hash(self.dev),
+        }
+
+
+def _hash(sentences: Sequence[Sentence]) -> str:
+    return modeldir.data_hash(
+        line.encode("utf-8", "surrogatepass") for sentence in sentences for line in sentence.lines
+    )
+
+
+def _with_companions(counts: Counter[str], scheme: Scheme | None) -> dict[str, int]:
+    """With every tag of each entity type, so that any span of a known type can be predicted."""
+    if scheme is None:
+        return counts
+    kinds = {tag[1:] for tag in counts if tag != "O"}
+    # a count of 1 keeps the table's order meaningful: specials alone have 0
+    every = {prefix + kind: 1 for kind in kinds for prefix in INNER_SCHEME if prefix != "O"}
+    return {**every, "O": 1, **counts}
+
+
+def _given_vectors(vectors: Vectors | None) -> tuple[list[str], np.ndarray | None]:
+    """Words and rows of the given vectors, scaled to a spread of 1 so that any source will do."""
+    if vectors is None:
+        return [], None
+    count = min(len(vectors), MOST_VECTORS)
+    matrix = np.array(vectors.matrix[:count], np.float32)
+    return [vectors.words[row] for row in range(count)], matrix / max(float(matrix.std()), 1e-6)

@@ -1,0 +1,104 @@
+"""The tensors of a tagger: what ``weights.safetensors`` must hold, by its settings and words."""
+
+from __future__ import annotations
+
+from nlpkit.errors import NlpkitError
+from nlpkit.nn.inference import Weights, encoder_shapes, within
+from nlpkit.schema import AGAIN, Shape, check_tensors
+from nlpkit.tasks.tag.clues import CluePlaces
+from nlpkit.tasks.tag.features import (
+    AFFIX_BUCKETS,
+    AFFIX_DIM,
+    CHAR_DIM,
+    CHAR_FILTERS,
+    CHAR_KERNEL,
+    MIX,
+    SHAPE_BUCKETS,
+    VECTOR_MIX,
+    Lexicon,
+)
+from nlpkit.tasks.tag.settings import TaggerSettings
+
+
+def check_weights(
+    weights: Weights, settings: TaggerSettings, lexicon: Lexicon, n_tags: int, where: str
+) -> None:
+    """Refuse weights that are not those of a tagger with these settings, words and tags."""
+    if settings.layers > len(weights):
+        raise NlpkitError(f"{where} has too few tensors for {settings.layers} layers", hint=AGAIN)
+    vectors = weights.get("words.vectors")
+    vector_dim = 0
+    if lexicon.vector_words and vectors is not None and vectors.ndim == 2:
+        vector_dim = vectors.shape[1]
+    shapes = tensor_shapes(settings, lexicon, n_tags, vector_dim)
+    whole = [name for name in shapes if name.endswith("known")]
+    sizes = check_tensors(weights, shapes, where, whole=whole)
+    for reach in ("near", "far") if settings.clues == "yes" else ():
+        clues, rows = sizes[f"{reach} clues"], sizes[f"{reach} rows"]
+        if rows != clues + 1:  # row 0 is for clues that are not known
+            raise NlpkitError(f"{where}: {clues} {reach} clues and {rows} rows", hint=AGAIN)
+
+
+def tensor_shapes(
+    settings: TaggerSettings, lexicon: Lexicon, n_tags: int, vector_dim: int
+) -> dict[str, Shape]:
+    """Every tensor by name; ``vector_dim`` is the length of given vectors, 0 without any."""
+    size = MIX + (VECTOR_MIX if lexicon.vector_words else 0)
+    encoder, width = encoder_shapes(
+        settings.encoder,
+        size,
+        settings.hidden,
+        settings.layers,
+        one_way=settings.one_way,
+        positions=settings.positions,
+        norm=settings.norm,
+    )
+    return {
+        **within("words.", _word_shapes(settings, lexicon, size, vector_dim)),
+        **within("encoder.", encoder),
+        "output.weight": (n_tags, width),
+        "output.bias": (n_tags,),
+        **within("clues.", _clue_shapes(settings, n_tags, vector_dim)),
+        **({"crf.scores": (n_tags + 1, n_tags + 1)} if settings.crf == "yes" else {}),
+    }
+
+
+def _word_shapes(
+    settings: TaggerSettings, lexicon: Lexicon, size: int, vector_dim: int
+) -> dict[str, Shape]:
+    buckets = AFFIX_BUCKETS if lexicon.affixes else SHAPE_BUCKETS
+    width = settings.word_dim + AFFIX_DIM
+    shapes: dict[str, Shape] = {
+        "word.weight": (len(lexicon.words), settings.word_dim),
+        "affixes.weight": (buckets, AFFIX_DIM),
+    }
+    if settings.chars != "none":
+        width += CHAR_FILTERS
+        shapes["chars.embedding.weight"] = (len(lexicon.characters), CHAR_DIM)
+    if settings.chars == "cnn":
+        shapes["chars.convolution.weight"] = (CHAR_FILTERS, CHAR_DIM, CHAR_KERNEL)
+        shapes["chars.convolution.bias"] = (CHAR_FILTERS,)
+    elif settings.chars == "lstm":
+        inner, _ = encoder_shapes("lstm", CHAR_DIM, CHAR_FILTERS // 2, 1, one_way=False)
+        shapes |= within("chars.", inner)
+    if lexicon.vector_words:
+        width += vector_dim
+        shapes["vectors"] = (len(lexicon.vector_words) + 1, vector_dim)
+        if settings.fine_tune:
+            shapes["correction.weight"] = (len(lexicon.words), vector_dim)
+    return {**shapes, "mix.weight": (size, width), "mix.bias": (size,)}
+
+
+def _clue_shapes(settings: TaggerSettings, n_tags: int, vector_dim: int) -> dict[str, Shape]:
+    if settings.clues == "no":
+        return {}
+    places = CluePlaces.of(settings.one_way)
+    shapes: dict[str, Shape] = {
+        "near.known": ("near clues",),
+        "near.table.weight": ("near rows", len(places.near) * n_tags),
+        "far.known": ("far clues",),
+        "far.table.weight": ("far rows", len(places.far) * n_tags),
+    }
+    if vector_dim:
+        shapes["of_vector.weight"] = (len(places.in_order) * n_tags, vector_dim)
+    return shapes

@@ -1,0 +1,1 @@
+"""Text into tokens and ids: tokenisers, vocabularies, codecs, columns."""

@@ -1,0 +1,344 @@
+"""One training loop for every model here: schedule, clipping, evaluation, early stopping, resume.
+
+A ``Trainer`` is given a model, its optimizers and a function from the number of a batch to its
+loss. ``fit()`` is a generator of ``Progress`` records that somebody else draws. Batch and random
+numbers of a step depend on the seed and the number of the step only, so a checkpoint needs no
+generators and no position in the data: weights, optimizer state and counters are the whole state,
+and an interrupted run that is resumed gives the bits of one that was not. (A run that is limited
+by time takes as many steps as the machine allows, so its bits are its own.)
+
+Left out: data, models, drawing, and what is particular to a machine (``nlpkit.device``). Gradients
+of several processes are averaged by whatever wraps the model (``nlpkit.training.distributed``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from nlpkit import modeldir
+from nlpkit.device import check_bfloat16, memory_advice, seeded, tiny_is_zero
+from nlpkit.errors import NlpkitError
+
+Schedule = Literal["cosine", "linear", "constant"]
+BatchLoss = Callable[[int], tuple[Tensor, int]]  # batch number -> mean loss, items in the batch
+CHECKPOINT = "checkpoint"
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How long and how to train. At least one of ``max_steps`` and ``max_time`` must be set."""
+
+    max_steps: int | None = None
+    max_time: float | None = None  # seconds
+    warmup: float = 0.05  # share of the run
+    schedule: Schedule = "linear"
+    grad_clip: float = 1.0  # longest gradient; 0 for any length
+    grad_accum: int = 1  # batches to a step
+    eval_interval: int | None = None  # steps; None is 20 evaluations in all
+    patience: int | None = None  # evaluations without a better held-out loss before stopping
+    dtype: Literal["float32", "bfloat16"] = "float32"  # of the arithmetic, not of the weights
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands after a step."""
+
+    step: int
+    fraction: float  # of the run, by steps or time, whichever is further
+    loss: float  # of this step
+    learning_rate: float  # of AdamW; of the first optimizer where there is no AdamW
+    speed: float  # items per second
+    seconds: float
+    due: bool = False  # whether this is one of the steps after which a run is looked at
+    heldout: float | None = None  # when it was measured after this step
+    best: bool = False  # whether that was the lowest so far
+
+
+@dataclass
+class _Counters:
+    """Everything of the state that is not a tensor."""
+
+    step: int = 0
+    seconds: float = 0.0
+    best_loss: float | None = None
+    best_step: int = 0
+    stale: int = 0  # evaluations since the best
+    loss_sum: float = 0.0  # since the last record
+    loss_count: int = 0
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+
+def scheduled_share(fraction: float, settings: TrainingSettings) -> float:
+    """The share of the highest learning rate at this point of the run.
+
+    >>> [scheduled_share(f, TrainingSettings(warmup=0.5)) for f in (0.25, 0.5, 0.75, 1.0)]
+    [0.5, 1.0, 0.5, 0.0]
+    """
+    if fraction < settings.warmup:
+        return max(fraction, 0.001) / settings.warmup
+    done = (fraction - settings.warmup) / max(1e-9, 1 - settings.warmup)
+    if settings.schedule == "linear":
+        return max(0.0, 1 - done)
+    if settings.schedule == "cosine":
+        return 0.5 + 0.5 * math.cos(math.pi * min(1.0, done))
+    return 1.0
+
+
+class Trainer:
+    """A model on its way. ``fit()`` goes on from wherever the state is.
+
+    >>> model, target = nn.Linear(1, 1), torch.ones(4, 1)
+    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    >>> def batch_loss(number): return ((model(target) - target) ** 2).mean(), 4
+    >>> trainer = Trainer(model, [optimizer], batch_loss, TrainingSettings(max_steps=50))
+    >>> [progress.step for progress in trainer.fit()][-1]
+    50
+    """
+
+    RECORDS = 100  # points of the curve
+    EVALUATIONS = 20
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizers: Sequence[torch.optim.Optimizer],
+        batch_loss: BatchLoss,
+        settings: TrainingSettings,
+        *,
+        evaluate: Callable[[], float] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if settings.max_steps is None and settings.max_time is None:
+            raise ValueError("neither max_steps nor max_time")
+        self.model, self.optimizers = model, list(optimizers)
+        self.batch_loss, self.settings, self.evaluate = batch_loss, settings, evaluate
+        self.device = next(model.parameters()).device
+        if settings.dtype == "bfloat16" and self.device.type == "cpu":
+            check_bfloat16()
+        self.counters = _Counters()
+        self.best_weights: dict[str, Tensor] | None = None
+        self._clock = clock
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["peak_lr"] = group["lr"]
+
+    @property
+    def fraction(self) -> float:
+        """How much of the run is done."""
+        by_steps = self.counters.step / max(1, self.settings.max_steps or math.inf)
+        by_time = self.counters.seconds / (self.settings.max_time or math.inf)
+        return min(1.0, max(by_steps, by_time))
+
+    @property
+    def finished(self) -> bool:
+        """Whether steps, time or patience have run out."""
+        patience = self.settings.patience
+        return self.fraction >= 1 or (patience is not None and self.counters.stale >= patience)
+
+    @property
+    def learning_rate(self) -> float:
+        """That of the last step: of AdamW, or of the first optimizer where there is no AdamW."""
+        by_adamw = [o for o in self.optimizers if isinstance(o, torch.optim.AdamW)]
+        rate: float = [*by_adamw, *self.optimizers][0].param_groups[0]["lr"]
+        return rate
+
+    def fit(self) -> Iterator[Progress]:
+        """Train to the end, a record a step; stop reading after any of them and save()."""
+        while not self.finished:
+            started, before = self._clock(), self.fraction
+            share = scheduled_share(before, self.settings)
+            self.model.train()
+            with memory_advice(), tiny_is_zero():
+                loss, items = self._step(share)
+            self.counters.step += 1
+            seconds = self._clock() - started
+            self.counters.seconds += seconds
+            heldout, best = None, False
+            due = self._is_due(before)
+            if due and self.evaluate is not None:
+                heldout, best = self._measure()
+                self.counters.seconds += self._clock() - started - seconds
+            self._record(before, loss, heldout)
+            yield Progress(
+                step=self.counters.step,
+                fraction=self.fraction,
+                loss=loss,
+                learning_rate=self.learning_rate,
+                speed=items / max(seconds, 1e-9),
+                seconds=self.counters.seconds,
+                due=due,
+                heldout=heldout,
+                best=best,
+            )
+
+    def _step(self, share: float) -> tuple[float, int]:
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+            for group in optimizer.param_groups:
+                group["lr"] = group["peak_lr"] * share
+        total, items = 0.0, 0
+        accum = self.settings.grad_accum
+        low = self.settings.dtype == "bfloat16"
+        for part in range(accum):
+            number = self.counters.step * accum + part
+            # gradients of several processes are averaged once a step, after the last part
+            sync = getattr(self.model, "no_sync", None) if part < accum - 1 else None
+            with (
+                seeded(self.settings.seed, number, self.device),
+                sync() if sync else contextlib.nullcontext(),
+            ):
+                with torch.autocast(self.device.type, torch.bfloat16, enabled=low):
+                    loss, count = self.batch_loss(number)
+                (loss / accum).backward()
+            total += loss.item() / accum
+            items += count
+        if not math.isfinite(total):
+            raise NlpkitError(
+                f"the loss became {total} at step {self.counters.step + 1}",
+                hint="a lower `lr`, a longer `warmup` or a smaller `grad_clip`",
+            )
+        if self.settings.grad_clip > 0:
+            # sparse ones are rows of tables, whose optimizer scales each row by itself
+            dense = [p for p in self.model.parameters() if p.grad is None or not p.grad.is_sparse]
+            nn.utils.clip_grad_norm_(dense, self.settings.grad_clip)
+        for optimizer in self.optimizers:
+            optimizer.step()
+        return total, items
+
+    def _is_due(self, before: float) -> bool:
+        if self.fraction >= 1:
+            return True
+        if self.settings.eval_interval is not None:
+            return self.counters.step % self.settings.eval_interval == 0
+        return int(self.fraction * self.EVALUATIONS) > int(before * self.EVALUATIONS)
+
+    @torch.no_grad()
+    def _measure(self) -> tuple[float, bool]:
+        """Held-out loss, and whether it is the best; the best weights are kept aside."""
+        assert self.evaluate is not None
+        self.model.eval()
+        loss = self.evaluate()
+        counters = self.counters
+        best = counters.best_loss is None or loss < counters.best_loss
+        if best:
+            counters.best_loss, counters.best_step, counters.stale = loss, counters.step, 0
+            self.best_weights = {
+                name: value.detach().clone() for name, value in self.model.state_dict().items()
+            }
+        else:
+            counters.stale += 1
+        return loss, best
+
+    def _record(self, before: float, loss: float, heldout: float | None) -> None:
+        counters = self.counters
+        counters.loss_sum += loss
+        counters.loss_count += 1
+        if heldout is None and int(self.fraction * self.RECORDS) == int(before * self.RECORDS):
+            return
+        record = {
+            "step": counters.step,
+            "seconds": round(counters.seconds, 3),
+            "loss": counters.loss_sum / counters.loss_count,
+            "learning_rate": self.learning_rate,
+        }
+        if heldout is not None:
+            record["heldout_loss"] = heldout
+        counters.records.append(record)
+        counters.loss_sum, counters.loss_count = 0.0, 0
+
+    def keep_best(self) -> None:
+        """Put the weights with the lowest held-out loss into the model, if any were measured."""
+        if self.best_weights is not None:
+            self.model.load_state_dict(self.best_weights)
+        self.model.eval()
+
+    # --- checkpoints ----------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str], settings: dict[str, Any], data_hash: str) -> None:
+        """Write the whole state to a folder; ``settings`` and ``data_hash`` must match to resume.
+
+        The folder has the form of a model: tensors of weights, best weights and optimizers.
+        """
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        tensors |= {f"best.{name}": value for name, value in (self.best_weights or {}).items()}
+        for number, optimizer in enumerate(self.optimizers):
+            for index, state in optimizer.state_dict()["state"].items():
+                for name, value in state.items():
+                    tensors[f"optimizer.{number}.{index}.{name}"] = torch.as_tensor(value)
+        counters = asdict(self.counters)
+        records = counters.pop("records")
+        config = modeldir.ModelConfig(
+            kind=CHECKPOINT,
+            settings={"run": _plain(settings), "counters": counters},
+            data_hash=data_hash,
+        )
+        with modeldir.create(path, config, force=True) as folder:
+            # tied weights share memory, which the file format does not allow
+            modeldir.write_weights(folder, {name: t.clone() for name, t in tensors.items()})
+            modeldir.write_metrics(folder, records)
+
+    def load(self, path: str | os.PathLike[str], settings: dict[str, Any], data_hash: str) -> None:
+        """Go on from what ``save`` wrote."""
+        if not modeldir.is_model(path):
+            raise NlpkitError(f"no checkpoint to resume: {path}", hint="leave out `resume`")
+        config = modeldir.load_config(path, kind=CHECKPOINT)
+        saved, now = config.settings.get("run"), _plain(settings)
+        if not isinstance(saved, dict):
+            raise NlpkitError(f"{path} does not fit: it has no settings", hint="start again")
+        for name in sorted(saved.keys() | now.keys()):
+            if saved.get(name) != now.get(name):
+                raise NlpkitError(
+                    f"{path} was made with {name} {saved.get(name)}, not {now.get(name)}",
+                    hint="the flags of the first run, or start again without `resume`",
+                )
+        if config.data_hash != data_hash:
+            raise NlpkitError(f"{path} was made from other data", hint="the data of the first run")
+        tensors = modeldir.read_weights(path, str(self.device))
+        try:
+            self.model.load_state_dict(_under("model.", tensors))
+            self.best_weights = _under("best.", tensors) or None
+            for number, optimizer in enumerate(self.optimizers):
+                state: dict[int, dict[str, Tensor]] = {}
+                for name, value in _under(f"optimizer.{number}.", tensors).items():
+                    index, _, key = name.partition(".")
+                    state.setdefault(int(index), {})[key] = value
+                groups = optimizer.state_dict()["param_groups"]
+                optimizer.load_state_dict({"state": state, "param_groups": groups})
+            records = modeldir.read_metrics(path)
+            self.counters = _read_counters(config.settings["counters"], records)
+        except (RuntimeError, KeyError, TypeError, ValueError) as error:
+            reason = str(error).split("\n")[0]
+            raise NlpkitError(f"{path} does not fit: {reason}", hint="start again") from None
+
+
+def _read_counters(saved: dict[str, Any], records: list[dict[str, Any]]) -> _Counters:
+    """What ``save`` wrote of the counters; a value that cannot be is a ``ValueError``."""
+    counters = _Counters(**saved, records=records)
+    for name, value in vars(counters).items():
+        default = getattr(_Counters(), name)
+        kind = float if default is None else type(default)
+        fits = isinstance(value, (int, float) if kind is float else kind)
+        if not fits and not (default is None and value is None):
+            raise ValueError(f"{name} cannot be {value!r}")
+    return counters
+
+
+def _plain(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as they look after a round trip through JSON, to be compared."""
+    plain: dict[str, Any] = json.loads(json.dumps(settings))
+    return plain
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
