@@ -7,11 +7,19 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from warm import Warm
 
 # A test run started in the background inherits an ignored Ctrl-C, and so would every command that
 # the tests start: they could not be interrupted, which is what some tests are about.
 if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """Runs commands in forks of a process that has loaded torch."""
+    with Warm() as process:
+        yield process
 
 
 @pytest.fixture

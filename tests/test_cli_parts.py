@@ -10,7 +10,7 @@ import pytest
 import typer
 from test_help import ALL
 
-from nlpkit.cli.frame import UsageError, fail
+from nlpkit.cli.frame import UsageError, fail, name_flags
 from nlpkit.cli.options import pick_format, read_config, require_one, resolve_inputs, resolve_jobs
 from nlpkit.cli.output import Notes, Writer, write_rows
 from nlpkit.cli.rows import parse_row
@@ -149,3 +149,14 @@ def test_rows_of_ids(line: str, row: list[int]) -> None:
 def test_lines_that_are_no_ids_are_named(line: str) -> None:
     with pytest.raises(NlpkitError, match=r"ids\.txt: line 7: expected ids"):
         parse_row(line, "ids.txt", 7)
+
+
+def test_parameters_that_engines_speak_of_are_shown_as_flags() -> None:
+    app = typer.Typer()
+
+    @app.command()
+    def train(min_count: int = 1, output: str = typer.Option("-", "--output", "-o")) -> None: ...
+
+    command = typer.main.get_command(app)
+    found = name_flags("a lower `min_count`, another `output`; the word `the`", command)
+    assert found == "a lower --min-count, another --output; the word `the`"

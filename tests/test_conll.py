@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nlpkit import conll
-from nlpkit.conll import Layout, Sentence
 from nlpkit.errors import NlpkitError
-from nlpkit.tagger.layouts import CONLLU, LayoutChoice, choose_layout, detect_layout
+from nlpkit.tasks.tag.layouts import CONLLU, LayoutChoice, choose_layout, detect_layout
+from nlpkit.text import conll
+from nlpkit.text.conll import Layout, Sentence
 from nlpkit.textio import Block
 
 TRICKY = (
@@ -186,3 +186,22 @@ def test_sentences_come_as_soon_as_they_end() -> None:
     assert list(reader.feed([("a\tO\n", "f", 1)])) == []
     assert [s.tokens for s in reader.feed([("\n", "f", 2)])] == [["a"]]
     assert list(reader.close()) == []
+
+
+fields = st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), min_size=1)
+
+
+@given(st.lists(st.tuples(fields, fields), min_size=1, max_size=6))
+def test_any_tokens_and_tags_come_back_from_columns(pairs: list[tuple[str, str]]) -> None:
+    # a line of two columns that begins with # is a token, for comments have no tab
+    kept = [(word, tag) for word, tag in pairs if word != "-DOCSTART-" and (word + tag).strip()]
+    layout = Layout("columns", 0, 1, 2)
+    lines = [(f"{word}\t_\n", "f", number) for number, (word, _) in enumerate(kept, 1)]
+    read = list(conll.read_sentences(lines, layout))
+    assert [word for sentence in read for word in sentence.tokens] == [word for word, _ in kept]
+    places = iter([tag for _, tag in kept])
+    text = "".join(
+        conll.with_tags(each, [next(places) for _ in each.tokens], layout) for each in read
+    )
+    again = conll.read_sentences([(line + "\n", "f", 1) for line in text.split("\n")[:-1]], layout)
+    assert [pair for each in again for pair in zip(each.tokens, each.tags, strict=True)] == kept

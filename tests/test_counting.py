@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nlpkit import counting
-from nlpkit.counting import count_tokens
 from nlpkit.errors import NlpkitError
+from nlpkit.text import counting
+from nlpkit.text.counting import count_tokens
+from nlpkit.text.pipeline import TokenSettings
+from nlpkit.text.tokenizers import get_tokenizer
 from nlpkit.textio import Block
-from nlpkit.tokenizers import get_tokenizer
-from nlpkit.tokenizers.pipeline import TokenSettings
 
 PLAIN = TokenSettings(tokenizer="whitespace")
 lines = st.lists(

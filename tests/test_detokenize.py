@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nlpkit.tokenizers import get_tokenizer
-from nlpkit.tokenizers.detokenize import detokenize
+from nlpkit.text.detokenize import detokenize
+from nlpkit.text.tokenizers import get_tokenizer
 
 # written as usual, so that cutting and joining gives the text itself
 ORDINARY = """

@@ -54,6 +54,13 @@ def test_help_in_the_docs_is_what_the_command_says(page: str, updater: ModuleTyp
     assert updater.fill(text(page), help_of) == text(page), "run: python docs/update_help.py"
 
 
+@pytest.mark.parametrize("page", ["docs/design.md", "README.md"])
+def test_the_map_of_the_code_is_what_the_package_is_made_of(page: str, updater: ModuleType) -> None:
+    written = (DOCS.parent / page).read_text(encoding="utf-8")
+    assert "tasks/" in written
+    assert updater.fill_maps(written) == written, "run: python docs/update_help.py"
+
+
 def test_help_in_a_process_of_its_own_is_the_same(updater: ModuleType) -> None:
     for command in ("nlpkit", "nlpkit vocab build"):
         assert updater.real_help(command) == help_of(command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -17,10 +18,10 @@ import typer
 
 from nlpkit.cli.frame import EXAMPLES
 from nlpkit.cli.main import COMMANDS, app
+from nlpkit.text.vocab import Vocab
 from nlpkit.vectors.formats import save
 from nlpkit.vectors.store import Vectors
 from nlpkit.vectors.words import ListedWords
-from nlpkit.vocab import Vocab
 
 SAMPLES = Path(__file__).parent.parent / "sample_corpora"
 ROOT: Any = typer.main.get_command(app)
@@ -51,6 +52,23 @@ def test_every_argument_and_option_has_help_text(name: str) -> None:
         if parameter.name != "help":
             assert parameter.help, f"{name}: {parameter.name}"
             assert parameter.help.rstrip("]").endswith((".", ")")), f"{name}: {parameter.help}"
+
+
+# these name their range in words, and their engine says what is wrong with a value
+SAID_IN_WORDS = ("--temperature", "--top-p", "--min-p", "--repetition-penalty")
+
+
+@every_command
+def test_every_number_has_a_least_and_a_most(name: str) -> None:
+    page = ALL[name].get_help(ALL[name].make_context(name, [], resilient_parsing=True))
+    parts = re.split(r"\n  (?=-)", page)
+    for part in parts[1:]:
+        entry = " ".join(part.split("\n\n")[0].split())
+        if re.search(r" <(int|float)>", entry):
+            assert any(flag in entry for flag in SAID_IN_WORDS), entry
+            assert re.search(r"\b(100|1)\b", entry), entry
+        elif re.search(r" <(int|float) range>", entry):
+            assert re.search(r"[\d.]<=x<=[\d.]", entry), entry
 
 
 @every_command

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,6 +45,22 @@ def test_the_table_of_commands_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True)
     assert not HEAVY & set(done.stdout.split())
     assert "regex" not in done.stdout.split()
+
+
+def test_the_package_itself_imports_nothing_at_all() -> None:
+    line = """
+import sys
+before = set(sys.modules)
+import nlpkit
+assert {"load", "train_gpt", "__version__"} <= set(dir(nlpkit))
+print(*(set(sys.modules) - before))
+nlpkit.load, nlpkit.train_word2vec, nlpkit.train_gpt, nlpkit.NlpkitError
+print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True)
+    first, after = done.stdout.splitlines()
+    assert [name for name in first.split() if name.startswith("nlpkit")] == ["nlpkit"]
+    assert not HEAVY & set(after.split())
 
 
 @pytest.mark.parametrize(
@@ -103,9 +120,33 @@ ENGINES = sorted(
     for file in PACKAGE.rglob("*.py")
     if file.relative_to(PACKAGE).parts[0] not in ("cli", "__main__.py")
 )
-FOUNDATION = (
-    "errors textio zstd parallel textplot vocab sequences wordcount counting subwords".split()
-)
+# From what imports nothing of ours to what may import everything; those of one line are
+# independent of each other. pretrained/ gives whole models of a task to the command line.
+LAYERS = """
+    errors faults samples __init__
+    zstd parallel textplot schema memory
+    textio
+    folders manifest npy
+    modeldir
+    registry
+    verify kernels
+    text plots
+    device openmp
+    nn
+    training metrics
+    models
+    generate
+    vectors
+    word2vec
+    tasks
+    pretrained
+    api
+    cli __main__
+"""
+VECTORS = {"vectors", "word2vec"}  # the folder of a word2vec model is one of vectors
+RANKS = {
+    name: rank for rank, line in enumerate(LAYERS.strip().splitlines()) for name in line.split()
+}
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -115,19 +156,37 @@ def test_engines_know_nothing_of_the_command_line(name: str) -> None:
         assert not f"{module}.".startswith("nlpkit.cli."), module
 
 
-def test_the_foundation_knows_nothing_of_what_stands_on_it() -> None:
-    upper = tuple(
-        f"nlpkit.{folder.name}"
-        for folder in PACKAGE.iterdir()
-        if (folder / "__init__.py").exists() and folder.name not in ("tokenizers", "cli")
-    )
-    for name in FOUNDATION:
-        for module in imported(PACKAGE / f"{name}.py"):
-            assert not module.startswith(upper), f"{name} imports {module}"
+def test_every_folder_and_file_of_the_package_has_a_layer() -> None:
+    found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py"}
+    found |= {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert found - {"sample_corpora"} == RANKS.keys()
+
+
+# the package itself names its functions for type checkers, and imports them when asked for
+@pytest.mark.parametrize("name", [name for name in ENGINES if name != "__init__.py"])
+def test_imports_point_down(name: str) -> None:
+    parts = name.removesuffix(".py").split("/")
+    for module in imported(PACKAGE / name):
+        other = module.split(".")[1:]
+        if not module.startswith("nlpkit.") or other[0] not in RANKS or other[0] == "__init__":
+            continue
+        here = parts[: 2 if parts[0] == "tasks" else 1]  # tasks do not know each other
+        inside = other[: len(here)] == here or other == ["tasks"] or {*here, other[0]} == VECTORS
+        assert inside or RANKS[other[0]] < RANKS[parts[0]], f"{name} imports {module}"
 
 
 def test_errors_import_nothing_of_ours() -> None:
     assert not any(name.startswith("nlpkit") for name in imported(PACKAGE / "errors.py"))
+
+
+# the advice of ``tag check`` is for the command line alone
+@pytest.mark.parametrize("name", [name for name in ENGINES if name != "tasks/tag/check.py"])
+def test_errors_of_engines_speak_of_parameters_not_of_flags(name: str) -> None:
+    for node in ast.walk(ast.parse((PACKAGE / name).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Raise):
+            texts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+            named = re.findall(r"--(?!help\b)[a-z]+", " ".join(map(str, texts)))
+            assert not named, f"{name}:{node.lineno}: {named}"
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from nlpkit import parallel
 from nlpkit.errors import NlpkitError
-from nlpkit.parallel import available_cores, ordered_map
+from nlpkit.parallel import available_cores, in_thread, ordered_map
 
 
 def make_slow_first() -> Callable[[int], int]:
@@ -110,3 +115,64 @@ def test_a_worker_that_dies_is_one_line_with_a_hint() -> None:
 
 def test_there_is_a_core() -> None:
     assert 1 <= available_cores() <= (os.cpu_count() or 1)
+
+
+def test_a_signal_interrupts_the_wait_for_a_long_call_of_a_library() -> None:
+    """One call that takes a second or more and in which Python answers no signal."""
+    done = threading.Event()
+
+    def work() -> None:
+        hashlib.pbkdf2_hmac("sha256", b"word", b"salt", 3_000_000)
+        done.set()
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            in_thread(work)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert not done.is_set()
+
+
+def test_errors_come_back_from_a_thread() -> None:
+    with pytest.raises(ZeroDivisionError):
+        in_thread(lambda: 1 / 0)
+
+
+def control_groups(folder: Path, lines: str, limits: dict[str, str]) -> float | None:
+    (folder / "proc/self").mkdir(parents=True)
+    (folder / "proc/self/cgroup").write_text(lines)
+    for name, text in limits.items():
+        (folder / "sys" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "sys" / name).write_text(text)
+    return parallel.cgroup_quota(folder / "proc", folder / "sys")
+
+
+def test_the_smallest_limit_of_all_groups_counts(tmp_path: Path) -> None:
+    limits = {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "150000 100000\n"}
+    assert control_groups(tmp_path, "0::/a/b\n", limits) == 1.5
+
+
+def test_a_container_that_sees_the_limit_at_the_root(tmp_path: Path) -> None:
+    limits = {"cpu.max": "200000 100000\n"}
+    assert control_groups(tmp_path, "0::/docker/1234\n", limits) == 2.0
+
+
+def test_the_first_version_of_control_groups(tmp_path: Path) -> None:
+    limits = {"cpu/x/cpu.cfs_quota_us": "50000\n", "cpu/x/cpu.cfs_period_us": "100000\n"}
+    lines = "5:memory:/x\n4:cpu,cpuacct:/x\n"
+    assert control_groups(tmp_path, lines, limits) == 0.5
+
+
+@pytest.mark.parametrize("text", ["max 100000\n", "-1 100000", "", "x", "1 0"])
+def test_no_limit_or_an_odd_one_is_none(tmp_path: Path, text: str) -> None:
+    assert control_groups(tmp_path, "0::/\n", {"cpu.max": text}) is None
+
+
+def test_half_a_core_is_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "cgroup_quota", lambda: 0.5)
+    assert parallel.available_cores() == 1

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nlpkit.errors import NlpkitError
-from nlpkit.textio import Block
-from nlpkit.tokenizers.pipeline import (
+from nlpkit.text.pipeline import (
     ENGLISH_STOPWORDS,
     Tokens,
     TokenSettings,
@@ -20,6 +19,7 @@ from nlpkit.tokenizers.pipeline import (
     show,
     strip_accents,
 )
+from nlpkit.textio import Block
 
 
 def test_lower_comes_after_cutting_which_minds_the_case() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nlpkit.sentences import sentence_spans, split_sentences
+from nlpkit.text.sentences import sentence_spans, split_sentences
 
 CASES = {
     "plain": [

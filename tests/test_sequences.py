@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
-from nlpkit.sequences import (
+from nlpkit.text.arrays import (
     SparseRows,
     bag_of_words,
     hashing,

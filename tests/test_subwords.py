@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,15 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from nlpkit.errors import NlpkitError
-from nlpkit.subwords import END_OF_TEXT, Subwords, SubwordTokenizer, byte_alphabet
-from nlpkit.tokenizers import get_tokenizer
+from nlpkit.text.patterns import gpt2
+from nlpkit.text.subwords import (
+    END_OF_TEXT,
+    Subwords,
+    SubwordTokenizer,
+    byte_alphabet,
+    cut_long_pieces,
+)
+from nlpkit.text.tokenizers import get_tokenizer
 
 CORPUS = [
     "Once upon a time there was a low house, lower than the lowest tree.",
@@ -94,7 +102,7 @@ def test_the_words_of_many_texts_in_several_batches(
 def test_the_table_of_seen_words_stays_bounded(
     model: Subwords, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nlpkit.subwords.TABLE_LIMIT", 20)
+    monkeypatch.setattr("nlpkit.text.subwords.TABLE_LIMIT", 20)
     fresh = Subwords(model.backend)
     many = [f"word{number} low{number}, tree{number}" for number in range(100)]
     for text in many:
@@ -109,6 +117,41 @@ def test_ids_outside_the_model_are_an_error(model: Subwords, index: int) -> None
     for decode in (model.decode, model.symbols):
         with pytest.raises(NlpkitError, match=f"id {index} is outside the subword model"):
             decode([5, index])
+
+
+# --- endless words ------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.sampled_from(["a", "é", "東京", " ", "\n", ".", "7", "'s", "x" * 9])).map("".join)
+)
+@settings(max_examples=300, deadline=None)
+def test_long_pieces_are_cut_and_nothing_else(text: str) -> None:
+    split = gpt2()
+    parts = cut_long_pieces(text, longest=6)
+    pieces = [piece for part in parts for piece in split.tokens(part)]
+    assert "".join(parts) == text
+    assert max(map(len, pieces), default=0) <= 6
+    if max(map(len, split.tokens(text)), default=0) <= 6:
+        assert parts == [text]
+
+
+@pytest.mark.parametrize("letter", [".", "a", " ", "7"])
+def test_an_endless_word_takes_no_endless_time(letter: str) -> None:
+    text = f"low {letter * 200_000} lower"
+    model = Subwords.train(cut_long_pieces(text), vocab_size=300)
+    ids = model.encode(text)
+    assert model.decode(ids) == text
+    assert len(ids) < 2000
+    assert len(SubwordTokenizer(model).tokens(text)) < 2000
+
+
+@given(st.text(st.characters(codec=None), max_size=20))
+@settings(max_examples=100, deadline=None)
+def test_half_a_surrogate_pair_is_one_unknown_character(model: Subwords, text: str) -> None:
+    whole = re.sub("[\ud800-\udfff]", "\ufffd", text)
+    assert model.encode(text) == model.encode(whole)
+    assert SubwordTokenizer(model).spans(text) == SubwordTokenizer(model).spans(whole)
 
 
 # --- files --------------------------------------------------------------------------------------
@@ -265,3 +308,14 @@ def test_a_tokeniser_by_the_path_of_its_file(model: Subwords, tmp_path: Path) ->
     path = str(tmp_path / "tokenizer.json")
     model.save(path)
     assert "".join(get_tokenizer(path).tokens("the lowest 東京")) == "the lowest 東京"
+
+
+def test_an_id_beyond_all_memory_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    Subwords.train(["a b c"] * 5, vocab_size=260).save(str(file))
+    text = file.read_text(encoding="utf-8")
+    changed = re.sub(r'"a": \d+', '"a": 2147483648', text)
+    assert changed != text
+    file.write_text(changed, encoding="utf-8")
+    with pytest.raises(NlpkitError, match="an id of 100000000 or more"):
+        Subwords.load(str(file))

@@ -124,8 +124,8 @@ def test_bytes_that_are_not_utf8_are_named_by_file_line_and_byte(tmp_path: Path)
     with pytest.raises(NlpkitError) as error:
         list(textio.read_lines(path))
     assert f"{path}: line 3, byte 3: 0xef is not valid UTF-8" in error.value.message
-    assert "--errors replace" in error.value.hint
-    assert "--encoding" in error.value.hint
+    assert "`errors` replace" in error.value.hint
+    assert "`encoding`" in error.value.hint
 
 
 def test_the_line_of_a_bad_byte_counts_over_blocks_and_starts_anew_in_each_file(
@@ -329,6 +329,14 @@ def test_places_that_cannot_be_written_are_refused_at_once(tmp_path: Path) -> No
         pytest.raises(NlpkitError, match="permission denied"),
     ):
         textio.check_writable(str(tmp_path / "out.txt"))
+    with pytest.raises(NlpkitError, match="File name too long"):
+        textio.check_writable(str(tmp_path / ("x" * 300)))
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(NlpkitError, match="Too many levels"):
+        textio.check_writable(str(tmp_path / "loop"))
+    (tmp_path / "dangling").symlink_to("missing/out.txt")
+    with pytest.raises(NlpkitError, match="no such folder"):
+        textio.check_writable(str(tmp_path / "dangling"))
 
 
 def test_arrays_are_written_by_the_ending_of_the_name(tmp_path: Path) -> None:
@@ -349,3 +357,33 @@ def test_an_array_of_objects_is_never_pickled(tmp_path: Path) -> None:
     with pytest.raises(ValueError):
         textio.write_array(str(tmp_path / "a.npy"), rows=np.array([[1], [1, 2]], dtype=object))
     assert names(tmp_path) == []
+
+
+def test_arrays_by_name_hold_no_more_than_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import numpy as np
+
+    real = np.savez_compressed
+
+    def as_in_numpy_1(file: object, *args: object, **kwds: object) -> None:
+        assert "allow_pickle" not in kwds, "numpy 1.26 takes any name for an array's"
+        real(file, *args, **kwds)
+
+    monkeypatch.setattr(np, "savez_compressed", as_in_numpy_1)
+    textio.write_array(str(tmp_path / "a.npz"), ids=np.arange(3))
+    with pytest.raises(ValueError, match="Python objects"):
+        textio.write_array(str(tmp_path / "b.npz"), ids=np.array([{}], dtype=object))
+    assert names(tmp_path) == ["a.npz"]
+
+
+def test_no_temporary_folder_at_all_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tempfile
+
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere"])
+    with (
+        pytest.raises(NlpkitError, match=r"anywhere: No usable temporary directory.*TMPDIR"),
+        textio.temporary_files(),
+    ):
+        tempfile.mkdtemp()

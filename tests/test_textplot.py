@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nlpkit.errors import NlpkitError
-from nlpkit.pictures import check_picture, figure, save_figure
+from nlpkit.plots import check_picture, figure, save_figure
 from nlpkit.textplot import plot, sparkline
 
 numbers = st.floats(width=32, allow_nan=True, allow_infinity=True)

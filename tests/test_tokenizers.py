@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nlpkit.errors import NlpkitError
-from nlpkit.tokenizers import NAMES, Tokenizer, base, get_tokenizer
+from nlpkit.text.tokenizers import NAMES, Tokenizer, base, get_tokenizer
 
 PATTERNS = {"regex": r"\w+|[^\w\s]"}
 texts = st.one_of(

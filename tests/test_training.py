@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from nlpkit.cli.progress_training import draw_training
 from nlpkit.device import memory_advice, pick_device, seeded
 from nlpkit.errors import NlpkitError
 from nlpkit.nn.optimizers import Muon, adamw, orthogonalize
-from nlpkit.training import Trainer, TrainingSettings, learning_rate
+from nlpkit.training.loop import Trainer, TrainingSettings, scheduled_share
 
 SETTINGS = {"dim": 8}
 
@@ -115,18 +117,11 @@ def test_time_limit_ends_the_run() -> None:
     assert 10 < len(records) < 40
 
 
-def test_no_untrained_model_when_getting_ready_took_all_the_time() -> None:
-    trainer = make_trainer(max_steps=None, max_time=10.0)
-    trainer.counters.seconds = 11.0
-    with pytest.raises(NlpkitError, match="longer --max-time"):
-        next(trainer.fit())
-
-
 def test_nan_loss_stops_with_advice() -> None:
     trainer = make_trainer()
     good = trainer.batch_loss
     trainer.batch_loss = lambda number: (good(number)[0] * float("nan"), 1)
-    with pytest.raises(NlpkitError, match=r"became nan at step 1 .*lower --lr"):
+    with pytest.raises(NlpkitError, match=r"became nan at step 1 .*lower `lr`"):
         list(trainer.fit())
 
 
@@ -139,7 +134,7 @@ def test_nan_loss_stops_with_advice() -> None:
     ],
 )
 def test_out_of_memory_says_what_to_lower(error: Exception) -> None:
-    with pytest.raises(NlpkitError, match=r"out of memory .*--batch-size"), memory_advice():
+    with pytest.raises(NlpkitError, match=r"out of memory .*`batch_size`"), memory_advice():
         raise error
 
 
@@ -163,7 +158,7 @@ def test_checkpoint_of_other_settings_or_data_is_refused(tmp_path: Path) -> None
 def test_schedules_warm_up_and_end_at_zero() -> None:
     for name in ("linear", "cosine"):
         settings = TrainingSettings(schedule=name, warmup=0.1)  # type: ignore[arg-type]
-        rates = [learning_rate(step / 100, settings) for step in range(101)]
+        rates = [scheduled_share(step / 100, settings) for step in range(101)]
         assert max(rates) == pytest.approx(1.0)
         assert rates[5] == pytest.approx(0.5)
         assert rates[100] == pytest.approx(0.0, abs=1e-6)
@@ -196,36 +191,172 @@ def test_muon_takes_fused_matrices_apart() -> None:
     assert torch.allclose(fused, torch.cat(apart), atol=1e-6)
 
 
-def test_interrupt_saves_a_checkpoint_that_resumes_exactly(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    whole = make_trainer()
-    list(whole.fit())
-    whole.keep_best()
-    checkpoint = tmp_path / "m.checkpoint"
+class Run:
+    """A run as a command draws it: what is written is a list of weights."""
 
-    def draw(trainer: Trainer, stop_at: int | None) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.checkpoint = folder / "m.checkpoint"
+        self.written: list[list[bytes]] = []
+
+    def draw(
+        self,
+        trainer: Trainer,
+        *,
+        at_step: dict[int, Callable[[], None]] | None = None,
+        write: Callable[[], None] | None = None,
+    ) -> None:
         draw_training(
             trainer,
             Notes(),
-            checkpoint=checkpoint,
+            write or (lambda: self.written.append(bits(trainer))),
+            checkpoint=self.checkpoint,
             settings=SETTINGS,
             data_hash="hash",
-            on_progress=lambda progress: (
-                os.kill(os.getpid(), signal.SIGINT) if progress.step == stop_at else None
-            ),
+            on_progress=lambda progress: (at_step or {}).get(progress.step, lambda: None)(),
         )
 
+    def resumed(self) -> Trainer:
+        trainer = make_trainer()
+        trainer.load(self.checkpoint, SETTINGS, "hash")
+        return trainer
+
+
+def send(number: int) -> Callable[[], None]:
+    return lambda: os.kill(os.getpid(), number)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path)
+
+
+@pytest.fixture
+def whole() -> list[bytes]:
+    """The weights that an uninterrupted run ends with."""
+    trainer = make_trainer()
+    list(trainer.fit())
+    trainer.keep_best()
+    return bits(trainer)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_saves_a_checkpoint_that_resumes_exactly(
+    run: Run, whole: list[bytes], number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(typer.Exit) as stopped:
-        draw(make_trainer(), 7)
+        run.draw(make_trainer(), at_step={7: send(number)})
     assert stopped.value.exit_code == 130
     assert "resume with: nlpkit" in capsys.readouterr().err
-    resumed = make_trainer()
-    resumed.load(checkpoint, SETTINGS, "hash")
-    draw(resumed, None)
-    assert bits(resumed) == bits(whole)
-    assert not checkpoint.exists()
+    run.draw(run.resumed())
+    assert run.written == [whole]
+    assert not run.checkpoint.exists()
     assert "held-out" in capsys.readouterr().err
+
+
+def test_an_ignored_signal_stays_ignored(run: Run, whole: list[bytes]) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        run.draw(make_trainer(), at_step={7: send(signal.SIGHUP)})
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert run.written == [whole]
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_the_checkpoint_is_there_while_the_model_is_written(run: Run, earlier: bool) -> None:
+    """Not made for the purpose, but one that is there stays until the model is."""
+    trainer = make_trainer()
+    if earlier:
+        trainer.save(run.checkpoint, SETTINGS, "hash")
+    seen = []
+    run.draw(trainer, write=lambda: seen.append(run.checkpoint.exists()))
+    assert seen == [earlier]
+    assert not run.checkpoint.exists()
+
+
+def fail(error: BaseException) -> Callable[[], None]:
+    def write() -> None:
+        raise error
+
+    return write
+
+
+def test_a_model_that_cannot_be_written_leaves_a_checkpoint(run: Run, whole: list[bytes]) -> None:
+    with pytest.raises(NlpkitError, match=r"no space; all that .*m.checkpoint .*--resume"):
+        run.draw(make_trainer(), write=fail(NlpkitError("no space")))
+    run.draw(run.resumed())
+    assert run.written == [whole]
+    assert not run.checkpoint.exists()
+
+
+def test_a_signal_while_the_model_is_written_leaves_a_checkpoint(
+    run: Run, whole: list[bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit) as stopped:
+        run.draw(make_trainer(), write=fail(KeyboardInterrupt()))
+    assert stopped.value.exit_code == 130
+    assert "resume with: nlpkit" in capsys.readouterr().err
+    run.draw(run.resumed())
+    assert run.written == [whole]
+
+
+def test_a_bug_while_the_model_is_written_leaves_a_checkpoint(run: Run) -> None:
+    with pytest.raises(ZeroDivisionError):
+        run.draw(make_trainer(), write=fail(ZeroDivisionError()))
+    assert run.resumed().finished
+
+
+def test_when_the_checkpoint_cannot_be_written_either_both_reasons_are_given(run: Run) -> None:
+    trainer = make_trainer()
+    trainer.save(run.checkpoint, SETTINGS, "hash")
+    trainer.save = fail_to_save  # type: ignore[method-assign]
+    with pytest.raises(NlpkitError, match=r"no space; nor .*: read-only .*last checkpoint, .*/m\."):
+        run.draw(trainer, write=fail(NlpkitError("no space")))
+    assert run.checkpoint.exists()
+
+
+def fail_to_save(*arguments: object) -> None:
+    raise NlpkitError("read-only")
+
+
+@pytest.mark.parametrize(("seconds", "few"), [(1.0, True), (1e9, False)])
+def test_a_run_with_too_little_time_to_learn_says_so(
+    run: Run, seconds: float, few: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trainer = make_trainer(max_steps=60, max_time=seconds)
+    ticks = itertools.count(0, 0.1)
+    trainer._clock = lambda: float(next(ticks))
+    run.draw(trainer)
+    assert ("too few to learn much (try: a longer --max-time" in capsys.readouterr().err) is few
+
+
+def test_the_curve_records_the_learning_rate_of_adamw() -> None:
+    trainer = make_trainer(max_steps=20, warmup=0.0)
+    rates = [progress.learning_rate for progress in trainer.fit()]
+    assert rates[0] == pytest.approx(0.01)
+    assert [record["learning_rate"] for record in trainer.counters.records] == rates
+    assert rates == sorted(rates, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("step", "7"), ("step", 1.5), ("seconds", None), ("best_loss", "low"), ("records", 3)],
+)
+def test_a_checkpoint_with_damaged_counters_is_one_line(
+    tmp_path: Path, name: str, value: object
+) -> None:
+    path = tmp_path / "m.checkpoint"
+    make_trainer().save(path, SETTINGS, "hash")
+    config = json.loads((path / "config.json").read_text())
+    config["settings"]["counters"][name] = value
+    (path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(NlpkitError, match=f"does not fit: .*{name}"):
+        make_trainer().load(path, SETTINGS, "hash")
+    config["settings"] = {}
+    (path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(NlpkitError, match="does not fit"):
+        make_trainer().load(path, SETTINGS, "hash")
 
 
 def test_tiny_numbers_are_zero_in_a_step_only() -> None:

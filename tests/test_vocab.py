@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nlpkit.errors import NlpkitError
-from nlpkit.vocab import Vocab
+from nlpkit.text.vocab import Vocab, dump_words, parse_words
 
 # any text between spaces can be a token
 words = st.text(min_size=1, max_size=6).map("".join).filter(lambda text: text.split() == [text])
+# and any string at all, half a surrogate pair and nothing included
+strings = st.text(st.characters(codec=None) | st.sampled_from("\t\n\r\\\ud83d\ude00\ufeffnu"))
 counts_of_words = st.dictionaries(words, st.integers(1, 20), max_size=12)
 
 
@@ -127,9 +129,43 @@ def test_the_file_gives_the_same_vocabulary_back(
     assert loaded.specials == vocab.specials
 
 
+@given(st.lists(strings, min_size=1, max_size=8, unique=True))
+@settings(max_examples=200, deadline=None)
+def test_any_distinct_strings_come_back_from_the_file(
+    tmp_path_factory: pytest.TempPathFactory, tokens: list[str]
+) -> None:
+    path = str(tmp_path_factory.getbasetemp() / "strings.vocab")
+    vocab = Vocab(tokens, range(len(tokens)))
+    vocab.save(path)
+    assert vocab.dumps().count("\n") == len(tokens)
+    assert all(line.count("\t") < 3 for line in vocab.dumps().split("\n"))
+    assert Vocab.load(path).tokens == tokens
+    assert Vocab.load(path).counts == vocab.counts
+
+
+@given(st.lists(strings, max_size=8))
+@settings(max_examples=100, deadline=None)
+def test_any_words_come_back_from_lines(words: list[str]) -> None:
+    lines = dump_words(words).encode("utf-8").decode("utf-8").split("\n")
+    assert lines.pop() == ""
+    assert parse_words(lines) == words
+
+
+def test_files_of_earlier_versions_mean_what_they_meant(tmp_path: Path) -> None:
+    path = tmp_path / "old.vocab"
+    path.write_bytes(b"a\\nb\t3\n\\\t2\ntwo\twords\t2\nescaped\t1\n\t\t1\n\\u0041\t1\n")
+    tokens = ["a\\nb", "\\", "two\twords", "escaped", "\t", "\\u0041"]
+    assert Vocab.load(str(path)).tokens == tokens
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("a\\x\t1\tescaped\n", "line 1: unknown escape \\x"),
+        ("a\\\t1\tescaped\n", "line 1: unknown escape"),
+        ("a\\ud8\t1\tescaped\n", "line 1: unknown escape"),
+        ("a\tescaped\n", "line 1: expected token<TAB>count"),
+        ("a\tx\tescaped\n", "line 1: the count must be a number"),
         ("a\t1\nb\n", "line 2: expected token<TAB>count, found 'b'"),
         ("a\t1\n\nb\t1\n", "line 2: expected token<TAB>count"),
         ("a 1\n", "line 1: expected token<TAB>count"),

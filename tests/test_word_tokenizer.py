@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nlpkit.tokenizers.word import ABBREVIATIONS, DAYS, JOINED, WordTokenizer
+from nlpkit.text.words import ABBREVIATIONS, DAYS, JOINED, WordTokenizer
 
 CASES = {
     "contractions": [

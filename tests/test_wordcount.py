@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nlpkit.errors import NlpkitError
-from nlpkit.wordcount import LINE_END, WordTable
+from nlpkit.kernels.wordcount import LINE_END, WordTable
 
 SPACES = [chr(i) for i in range(0x110000) if chr(i).isspace()]
 # Neighbours of the spaces in code point and in bytes, words around the 7-byte border, NUL.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -11,16 +12,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nlpkit.classifier import features
-from nlpkit.classifier.data import Example, read_examples
-from nlpkit.classifier.explain import explain
-from nlpkit.classifier.features import BagMaker, Bags, FeatureIndex
-from nlpkit.classifier.predictor import Classifier
-from nlpkit.classifier.scores import score_labels
-from nlpkit.classifier.settings import ClassifierSettings
-from nlpkit.classifier.train import ClassifierRun
 from nlpkit.errors import NlpkitError
 from nlpkit.samples import sample_folder
+from nlpkit.tasks.classify import features
+from nlpkit.tasks.classify.data import Example, read_examples
+from nlpkit.tasks.classify.explain import explain
+from nlpkit.tasks.classify.features import BagMaker, Bags, FeatureIndex
+from nlpkit.tasks.classify.predictor import Classifier
+from nlpkit.tasks.classify.scores import score_labels
+from nlpkit.tasks.classify.settings import ClassifierSettings
+from nlpkit.tasks.classify.train import ClassifierRun
+from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.subwords import Subwords
 from nlpkit.vectors.store import Vectors
 
 KINDS = ["bow", "cnn", "lstm", "gru", "transformer"]
@@ -212,14 +215,14 @@ def test_parts_join_to_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     maker = BagMaker("whitespace", lower=False, ngrams=2)
     texts = [f"a {number} b" for number in range(10)] + [""]
     whole = maker.bags(texts)
-    monkeypatch.setattr("nlpkit.classifier.features.TEXTS_AT_ONCE", 3)
+    monkeypatch.setattr("nlpkit.tasks.classify.features.TEXTS_AT_ONCE", 3)
     parts = maker.bags(texts)
     assert parts.features.tolist() == whole.features.tolist()
     assert parts.starts.tolist() == whole.starts.tolist()
 
 
 def test_many_distinct_words_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nlpkit.classifier.features.REMEMBERED", 3)
+    monkeypatch.setattr("nlpkit.tasks.classify.features.REMEMBERED", 3)
     maker = BagMaker("whitespace", lower=False, ngrams=1)
     texts = [f"w{number} w{number + 1}" for number in range(9)]
     together = maker.bags(texts)
@@ -322,3 +325,111 @@ def test_pieces_that_were_forgotten_are_the_same_again(monkeypatch: pytest.Monke
     before = maker.bags(texts).features.tolist()
     monkeypatch.setattr(features, "REMEMBERED", 1)
     assert maker.bags(texts).features.tolist() == before
+
+
+# --- what a model folder holds ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", KINDS)
+def test_any_label_and_any_token_come_back_from_the_folder(model: str, tmp_path: Path) -> None:
+    labels = ["a\nb", "a\\nb", "\ud800", "", "a\tb", "\ufeffc"]
+    texts = [f"{label}\n\t{'xyzuvw'[place]}\r" for place, label in enumerate(labels)]
+    examples = [Example(text, (label,)) for text, label in zip(texts, labels, strict=True)]
+    run = trained(model, examples, epochs=1, tokenizer="char", lower=False)
+    run.save(str(tmp_path / "m"))
+    loaded = Classifier.load(str(tmp_path / "m"))
+    assert loaded.labels.tokens == run.labels.tokens
+    assert set(loaded.labels.tokens) == set(labels)
+    assert np.array_equal(loaded.probabilities(texts), run.classifier().probabilities(texts))
+    if loaded.words is not None:
+        assert {"\n", "\t", "\r", "\ud800"} <= set(loaded.words.words.tokens)
+
+
+@pytest.mark.parametrize("model", ["bow", "cnn"])
+@pytest.mark.parametrize("as_folder", [False, True])
+def test_the_subword_model_is_inside(model: str, as_folder: bool, tmp_path: Path) -> None:
+    Subwords.train(TEXTS * 3, vocab_size=280).save(str(tmp_path / "tokenizer.json"))
+    path = tmp_path if as_folder else tmp_path / "tokenizer.json"
+    run = trained(model, epochs=1, tokenizer=str(path))
+    (tmp_path / "tokenizer.json").unlink()
+    run.save(str(tmp_path / "m"))
+    (tmp_path / "m").rename(tmp_path / "moved")
+    loaded = Classifier.load(str(tmp_path / "moved"))
+    assert np.array_equal(loaded.probabilities(TEXTS), run.classifier().probabilities(TEXTS))
+    assert str(tmp_path) not in (tmp_path / "moved" / "config.json").read_text().split("command")[0]
+
+
+def change_settings(model: Path, **changes: object) -> None:
+    """Settings as 0.1.0 wrote them, which knew no pattern."""
+    config = json.loads((model / "config.json").read_text())
+    config["settings"].update(changes)
+    del config["settings"]["pattern"]
+    (model / "config.json").write_text(json.dumps(config))
+
+
+def test_a_model_of_0_1_0_finds_the_subword_model_where_it_was(tmp_path: Path) -> None:
+    tokenizer = tmp_path / "tokenizer.json"
+    Subwords.train(TEXTS * 3, vocab_size=280).save(str(tokenizer))
+    run = trained("bow", epochs=1, tokenizer=str(tokenizer))
+    run.save(str(tmp_path / "m"))
+    change_settings(tmp_path / "m", tokenizer=str(tokenizer))
+    loaded = Classifier.load(str(tmp_path / "m"))
+    assert np.array_equal(loaded.probabilities(TEXTS), run.classifier().probabilities(TEXTS))
+    tokenizer.unlink()
+    with pytest.raises(NlpkitError, match=r"m needs .*tokenizer\.json, which is not there"):
+        Classifier.load(str(tmp_path / "m"))
+
+
+@pytest.mark.parametrize("name", ["word", "simple", "whitespace", "char", "gpt2", "regex"])
+@pytest.mark.parametrize("lower", [False, True])
+def test_tokens_are_those_of_tokenize(name: str, lower: bool) -> None:
+    text = "On Mon. the U.S. said: İstanbul, I'M HERE etc."
+    pattern = r"[A-Z]\w*" if name == "regex" else None
+    maker = BagMaker(name, lower=lower, ngrams=1, pattern=pattern)
+    pipeline = Tokens(TokenSettings(tokenizer=name, pattern=pattern, lower=lower))
+    assert maker.tokens(text) == pipeline.tokens(text)
+    spelled = [text[start:end] for start, end in maker.spans(text)]
+    assert [word.lower() if lower else word for word in spelled] == maker.tokens(text)
+
+
+def test_a_model_of_0_1_0_lowers_the_text_before_it_is_cut(tmp_path: Path) -> None:
+    examples = [Example("on Mon. it rained", ("bad",)), Example("on Tue. it shone", ("good",))]
+    run = trained("bow", examples, epochs=1)
+    run.save(str(tmp_path / "m"))
+    assert Classifier.load(str(tmp_path / "m")).bags.tokens("On Mon.") == ["on", "mon."]
+    change_settings(tmp_path / "m")
+    old = Classifier.load(str(tmp_path / "m"))
+    assert old.bags.tokens("On Mon.") == ["on", "mon", "."]
+    as_it_was = BagMaker("word", lower=False, ngrams=2).bags(["on mon. it rained"])
+    assert old.bags.bags(["On Mon. it rained"]).features.tolist() == as_it_was.features.tolist()
+
+
+# --- texts that have nothing in common ----------------------------------------------------------
+
+ENDINGS = {"pl": "owski", "ru": "enkov", "se": "sson", "es": "ez"}
+
+
+def surnames(count: int, seed: int) -> list[Example]:
+    """Names that only their endings tell apart."""
+    draw = random.Random(seed)
+    stems = {"".join(draw.choices("abdegiklmnoprtu", k=6)) for _ in range(count)}
+    languages = sorted(ENDINGS)
+    return [
+        Example((stem + ENDINGS[languages[place % 4]]).title(), (languages[place % 4],))
+        for place, stem in enumerate(sorted(stems))
+    ]
+
+
+@pytest.mark.parametrize("model", ["bow", "cnn"])
+def test_new_words_only_are_noticed(model: str) -> None:
+    def run(examples: list[Example], dev: list[Example], tokenizer: str) -> ClassifierRun:
+        settings = ClassifierSettings(model=model, tokenizer=tokenizer, ngrams=4, dim=8, hidden=8)  # type: ignore[arg-type]
+        return ClassifierRun(examples, settings, seed=1, dev=dev)
+
+    names, others = surnames(200, 1), surnames(50, 2)
+    assert run(names, [], "word").unfamiliar() > 0.95
+    assert run(names, others, "word").unfamiliar() > 0.95
+    assert run(names, [], "char").unfamiliar() == 0
+    assert run(names, others, "char").unfamiliar() == 0
+    assert run(REVIEWS, [], "word").unfamiliar() == 0
+    assert run(REVIEWS, [*REVIEWS, *others[:20]], "word").unfamiliar() == 0.5

@@ -8,8 +8,8 @@ import pytest
 from command_runner import TEXT, Runner
 
 from nlpkit import modeldir
-from nlpkit.subwords import Subwords
-from nlpkit.vocab import Vocab
+from nlpkit.text.subwords import Subwords
+from nlpkit.text.vocab import Vocab
 
 
 @pytest.fixture

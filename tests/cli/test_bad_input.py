@@ -205,7 +205,9 @@ def test_ids_out_of_range_and_things_that_are_no_ids(run: Runner, made: Path) ->
 def test_numbers_that_do_not_fit(run: Runner) -> None:
     assert "does not fit in int32" in run.fails("pad", "-o", "x.npy", input="3000000000\n")
     assert "does not fit in int64" in run.fails("pad", input="9" * 30)
-    assert "does not fit" in run.fails("pad", "--value", "9" * 30, input="1\n")
+    result = run("pad", "--value", "9" * 30, input="1\n")
+    assert result.code == 2
+    assert "less than or equal to 9223372036854775807" in result.err
 
 
 def test_ragged_rows_make_no_matrix(run: Runner) -> None:
@@ -233,6 +235,43 @@ def test_unknown_tokens_and_special_tokens_that_are_not_there(run: Runner) -> No
     assert "one word without spaces" in run.fails("vocab", "build", "--special", "a b", input="a\n")
     assert "no room for" in run.fails("vocab", "build", "--max-size", "1", input="a\n")
     assert "no room for 256 bytes" in run.fails("bpe", "train", "--vocab-size", "9", input="a\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["bpe", "train", "-o", "t.json", "--vocab-size"],
+        ["bpe", "train", "-o", "t.json", "--min-frequency"],
+        ["vectorize", "--sparse", "--buckets"],
+    ],
+)
+def test_absurd_sizes_are_out_of_range(run: Runner, command: list[str]) -> None:
+    for size in (10**9 * 3, 10**20):
+        result = run(*command, str(size), input="a b\n")
+        assert result.code == 2
+        assert "should be less than or equal to" in result.err
+        assert "Traceback" not in result.err
+
+
+def test_special_tokens_and_patterns_are_text(run: Runner) -> None:
+    for special in ("''", "$'\\xff'"):
+        line = run.shell_fails(f"echo a | nlpkit bpe train -o t.json --special {special}")
+        assert "a special token is some text in UTF-8" in line
+    line = run.shell_fails("echo a | nlpkit tokenize -t regex --pattern $'\\xff'")
+    assert "the pattern is not UTF-8" in line
+
+
+def test_what_is_longer_than_any_word_is_cut_for_bpe(run: Runner) -> None:
+    result = run("bpe", "train", "-o", "t.json", "--vocab-size", "300", input="." * 200_000)
+    assert result.code == 0
+    assert "warning: cut 781 times within what is longer than 256 characters\n" in result.err
+    assert len(run.ok("bpe", "encode", "-m", "t.json", input="." * 200_000).split()) < 2000
+
+
+def test_ids_of_tokens_that_hold_line_ends(run: Runner) -> None:
+    run.write("v", "a\\nb\t2\tescaped\na\\nb\t1\n")
+    assert run.ok("decode", "-V", "v", input="0 1\n") == "a▁b a\\nb\n"
+    assert run.ok("vocab", "merge", "v", "v") == "a\\nb\t4\tescaped\na\\nb\t2\n"
 
 
 def test_files_that_are_no_models(run: Runner) -> None:

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from nlpkit.cli.main import app
+from nlpkit.text.subwords import Subwords
 
 DATA = "".join(
     f"{label}\tthe {food} was {word}\n"
@@ -141,3 +142,143 @@ def test_bad_data_is_one_clear_line(tmp_path: Path, content: bytes, message: str
     assert result.exit_code == 1
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["", "\n", " \n\n", " \n \t\n", " ", "\r\n", "great"])
+@pytest.mark.parametrize("flags", [[], ["--input", "text"], ["--json"]])
+def test_blank_lines_are_texts_like_others(folder: Path, text: str, flags: list[str]) -> None:
+    result = run("predict", str(folder / "data"), *flags, input=text)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert len(result.stdout.splitlines()) == len(text.splitlines())
+
+
+def test_blank_lines_do_not_hide_json_lines(folder: Path) -> None:
+    text = '\n \n{"text": "the pie was great"}\n\n'
+    result = run("predict", str(folder / "data"), input=text)
+    assert [line.split("\t")[0] for line in result.stdout.splitlines()] == ["good"]
+
+
+def test_labels_that_break_lines_are_written_with_escapes(tmp_path: Path) -> None:
+    labels = ["a\nb", "\ud800", "c\td", "e\\nf"]
+    texts = ["one\nline", "two", "three", "four"]
+    rows = [json.dumps({"text": x, "label": y}) for x, y in zip(texts, labels, strict=True)]
+    (tmp_path / "data.jsonl").write_text("".join(f"{row}\n" for row in rows * 4))
+    data, model = str(tmp_path / "data.jsonl"), str(tmp_path / "m")
+    assert run("train", data, "-o", model, "-q", "-t", "char", "--threads", "1").exit_code == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "nlpkit", "classify", "predict", model, data],
+        capture_output=True,
+        check=True,
+    )
+    first = [line.split("\t")[0] for line in done.stdout.decode().splitlines()[:4]]
+    assert first == ["a\\nb", "\\ud800", "c\\td", "e\\nf"]
+    lines = run("predict", model, data, "--json").stdout.splitlines()
+    records = [json.loads(line)["labels"][0]["label"] for line in lines[:4]]
+    assert records == labels
+    scores = run("evaluate", model, data, "--confusion")
+    assert scores.exit_code == 0
+    assert "a\\nb\t100.00\t100.00\t100.00\t4\n" in scores.stdout
+    (tmp_path / "odd.jsonl").write_text('{"text": "two", "label": "x\\ny"}\n')
+    warning = run("evaluate", model, str(tmp_path / "odd.jsonl")).stderr
+    assert warning == "warning: labels that training never saw count as mistakes: x\\ny\n"
+    assert run("explain", model, "--label", "q\nr", input="x").stderr.count("\n") == 1
+    assert run("explain", model, "--label", "a\nb", input="x").stdout.startswith("a\\nb\t")
+
+
+def test_a_pattern_belongs_to_the_model(folder: Path, tmp_path: Path) -> None:
+    data, model = str(folder / "data.tsv"), str(tmp_path / "m")
+    for flags in (["-t", "regex"], ["--pattern", "x"], ["-t", "regex", "--pattern", "("]):
+        refused = run("train", data, "-o", model, *flags)
+        assert (refused.exit_code, refused.stderr.count("\n")) == (1, 1)
+    flags = ["-t", "regex", "--pattern", "[a-z]{5,}", "--threads", "1", "-q"]
+    assert run("train", data, "-o", model, *flags).exit_code == 0
+    explained = run("explain", model, "--json", input="the soup was great").stdout
+    assert [word["word"] for word in json.loads(explained)["words"]] == ["great"]
+
+
+def test_settings_of_a_model_with_subwords_can_be_used_again(folder: Path, tmp_path: Path) -> None:
+    data = str(folder / "data.tsv")
+    Subwords.train([DATA], vocab_size=280).save(str(tmp_path / "subwords.json"))
+    flags = ["-q", "--epochs", "1", "--threads", "1"]
+    first, again = tmp_path / "first", tmp_path / "again"
+    made = run("train", data, "-o", str(first), "-t", str(tmp_path / "subwords.json"), *flags)
+    assert made.exit_code == 0
+    (tmp_path / "subwords.json").unlink()
+    made = run("train", data, "-o", str(again), "--config", str(first / "config.json"), *flags)
+    assert made.exit_code == 0, made.stderr
+    assert (first / "weights.safetensors").read_bytes() == (
+        again / "weights.safetensors"
+    ).read_bytes()
+    assert (first / "tokenizer.json").read_text() == (again / "tokenizer.json").read_text()
+
+
+def test_texts_without_a_common_word_are_noticed(tmp_path: Path) -> None:
+    endings = ["owski", "enko", "sson", "ez"]
+    names = [f"{stem}{ending}" for stem in ("bar", "kol", "pet", "ruk") for ending in endings]
+    lines = [f"{place % 4}\t{name}\n" for place, name in enumerate(names)]
+    (tmp_path / "names.tsv").write_text("".join(lines))
+    (tmp_path / "new.tsv").write_text("".join(line.replace("\t", "\tda") for line in lines))
+    train = ["train", str(tmp_path / "names.tsv"), "--threads", "1", "-o", str(tmp_path / "m")]
+    advice = "warning: 100% of the texts have no token in common with any other: "
+    assert f"{advice}try -t char --ngrams 4\n" in run(*train).stderr
+    held = run(*train, "--force", "--dev", str(tmp_path / "new.tsv")).stderr
+    assert "100% of the held-out texts have no token that training knows: try -t char" in held
+    assert "warning" not in run(*train, "--force", "-t", "char", "--ngrams", "4").stderr
+    scores = run("evaluate", str(tmp_path / "m"), str(tmp_path / "new.tsv"), "--json").stdout
+    assert json.loads(scores)["accuracy"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "nothing in it"),
+        ("\n \n", "nothing in it"),
+        ("\ufeff", "nothing in it"),
+        ("great\nawful\n", "no labels were recognised"),
+        ("label\ttext\n", "no labelled text in it"),
+        ('{"text": ' + "[" * 100_000, "not JSON: too deeply nested"),
+    ],
+)
+def test_evaluating_bad_data_is_one_clear_line(
+    folder: Path, tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / "bad").write_text(text)
+    result = run("evaluate", str(folder / "data"), str(tmp_path / "bad"))
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert message in result.stderr
+
+
+def test_a_file_is_no_folder(folder: Path, tmp_path: Path) -> None:
+    for command in (["evaluate", str(folder / "data")], ["train", "-o", str(tmp_path / "m")]):
+        result = run(*command, str(folder / "data.tsv"), "--format", "folder")
+        assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+        assert "data.tsv: Not a directory" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "good\tit was great\r\nbad\tit was awful\r\n",
+        "\ufeffgood\tit was great\nbad\tit was awful",
+        "\ufefflabel\ttext\ngood\tit was great\nbad\tit was awful\n",
+        "good\tit was great\n\n \ngood\tit was lovely\n",
+    ],
+)
+def test_line_ends_marks_and_blank_lines_make_no_difference(
+    folder: Path, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "test.tsv").write_bytes(text.encode())
+    result = run("evaluate", str(folder / "data"), str(tmp_path / "test.tsv"), "--json")
+    scores = json.loads(result.stdout)
+    assert (scores["texts"], scores["accuracy"], result.stderr) == (2, 1, "")
+
+
+def test_flags_of_the_transformer_need_one(tmp_path: Path) -> None:
+    data = tmp_path / "texts.tsv"
+    data.write_text(DATA)
+    for flags in (["--norm", "post"], ["--model", "lstm", "--positions", "sinusoidal"]):
+        failed = run("train", str(data), *flags, "-o", str(tmp_path / "model"))
+        assert failed.exit_code == 2
+        assert "need --model transformer" in failed.stderr
+    assert not (tmp_path / "model").exists()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from nlpkit.cli.main import app
+from nlpkit.models.settings import MODEL_NAMES
 
 NAMES = [a + b for a in ("Mar", "Al", "Be", "Con", "Dol") for b in ("ia", "ina", "o", "ó d'", "t")]
 SMALL = ["--dim", "16", "--layers", "1", "--heads", "2", "--epochs", "3", "--threads", "1"]
@@ -79,6 +84,42 @@ def test_labels_are_learned_and_asked_for(tmp_path: Path) -> None:
     assert [line.split("\t")[1] for line in out.splitlines()] == ["y", "y", "y"]
 
 
+_USE_ALL = """
+import sys
+from typer.testing import CliRunner
+from nlpkit.cli.main import app
+for model in sys.argv[1:]:
+    for name, *flags in (["sample", "-n", "3", "--scores"], ["score"], ["report", "-n", "20"]):
+        result = CliRunner().invoke(app, ["names", name, model, *flags], input="Maria\\nBeo\\n")
+        print(result.exit_code, len(result.stdout.splitlines()), result.stderr.count("error"))
+"""
+
+
+def test_every_model_trains_and_another_process_samples_scores_and_reports(
+    folder: Path, tmp_path: Path
+) -> None:
+    models = []
+    for name in MODEL_NAMES:
+        models.append(str(tmp_path / name))
+        # those without layers have fewer tensors than this
+        layers = "20" if name in ("ngram", "bigram", "mlp") else "1"
+        flags = ["--model", name, "-o", models[-1], *SMALL, "--epochs", "1", "--layers", layers]
+        made = run("train", str(folder / "names.txt"), *flags)
+        assert made.exit_code == 0, made.stderr
+    command = [sys.executable, "-c", _USE_ALL, *models]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    found = [[int(number) for number in line.split()] for line in done.stdout.splitlines()]
+    for place in range(len(models)):
+        (sampled, scored, reported) = found[3 * place : 3 * place + 3]
+        assert sampled == [0, 3, 0], models[place]
+        assert scored == [0, 2, 0], models[place]
+        assert reported[0] == 0, models[place]
+        assert reported[1] > 10, models[place]
+    assert len(found) == 3 * len(MODEL_NAMES)
+
+
 @pytest.mark.parametrize(
     ("lines", "flags", "message"),
     [
@@ -107,7 +148,11 @@ def test_bad_training_is_one_line(
         (["--temperature", "-1"], "--temperature cannot be -1"),
         (["--top-k", "999"], "more than the"),
         (["--top-p", "0"], "--top-p cannot be 0"),
-        (["--pattern", "QQ", "--tries", "20"], "only 0 of 20 names"),
+        (["--pattern", "M.*M", "--tries", "20"], "only 0 of 20 names"),
+        (["--pattern", "QQ"], "--pattern QQ asks for characters that the model has never seen"),
+        (["--pattern", "M.*z"], "--pattern M.*z asks for characters"),
+        (["--pattern", "M{60}"], "--pattern M{60} asks for 60 characters or more"),
+        (["--pattern", "(?i)q.*"], "no name of this model can match"),
         (["--pattern", "["], "--pattern ["),
         (["--prefix", "M" * 90], "no name can have 90"),
         (["--label", "x"], "no label 'x'"),
@@ -117,6 +162,36 @@ def test_bad_sampling_is_one_line(folder: Path, flags: list[str], message: str) 
     result = run("sample", str(folder / "ngram"), *flags)
     assert result.exit_code == 1
     assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("Жan", "never seen 'Ж'"),
+        ("Maria\tx", "no label 'x'"),
+        ("M" * 90, "a name of 90 characters"),
+        ("\n", "there are no names"),
+    ],
+)
+def test_names_that_cannot_be_scored_are_one_line(folder: Path, line: str, message: str) -> None:
+    for model in ("ngram", "gpt"):
+        result = run("score", str(folder / model), input=f"Maria\n{line}\n" if line.strip() else "")
+        assert result.exit_code == 1
+        assert message in result.stderr
+        assert result.stderr.count("\n") == 1
+        assert result.stdout == ""
+
+
+def test_a_name_of_two_labels_is_held_out_with_both(tmp_path: Path) -> None:
+    lines = "\n".join(f"{name}\t{label}" for name in NAMES for label in ("x", "y"))
+    train = ["train", "-", "-o", str(tmp_path / "m"), "--model", "ngram", "--threads", "1"]
+    made = run(*train, "--test-size", "5", input=lines)
+    assert made.exit_code == 0, made.stderr
+    learned = (tmp_path / "m" / "names.txt").read_text(encoding="utf-8").splitlines()
+    counts = Counter(line.split("\t")[0] for line in learned)
+    assert len(counts) == len(NAMES) - 5
+    assert set(counts.values()) == {2}
 
 
 def test_existing_model_is_kept_without_force(folder: Path) -> None:

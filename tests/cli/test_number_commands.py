@@ -11,7 +11,7 @@ import scipy.sparse
 from command_runner import TEXT, Runner
 from tokenizers import Tokenizer
 
-from nlpkit.sequences import hashing
+from nlpkit.text.arrays import hashing
 
 REVIEWS = """\
 Never coming back!

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -224,3 +226,89 @@ def test_a_saved_config_trains_the_same_model(folder: Path, tmp_path: Path) -> N
     assert result.exit_code == 0, result.output
     weights = "weights.safetensors"
     assert (target / weights).read_bytes() == (folder / "pos" / weights).read_bytes()
+
+
+@pytest.mark.parametrize("text", ["", "\n", " \n\t\n", "\r\n\r\n", "\ufeff", "Ann", "# x\n", "#"])
+@pytest.mark.parametrize("flags", [[], ["--input", "text"], ["--input", "columns"], ["--json"]])
+def test_next_to_nothing_is_tagged(folder: Path, text: str, flags: list[str]) -> None:
+    result = run("predict", str(folder / "ner"), *flags, input=text)
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_blank_lines_do_not_hide_columns(folder: Path, tmp_path: Path) -> None:
+    # the lines arrive one after the other, as from a pipe that waits
+    from nlpkit.cli.output import Writer
+    from nlpkit.cli.tag_output import predict_stream
+    from nlpkit.tasks.tag.predictor import Tagger
+    from nlpkit.textio import Block
+
+    blocks = [Block(b"\n", "-", 1), Block(b" \n", "-", 2), Block(b"Ann\tNNP\t_\n", "-", 3)]
+    out = io.BytesIO()
+    predict_stream(
+        Tagger.load(str(folder / "ner")),
+        blocks,
+        Writer(out),
+        input="auto",
+        format="auto",
+        errors="strict",
+        token_column=None,
+        to_file=False,
+    )
+    assert out.getvalue() == b"\n \nAnn\tNNP\tB-PER\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "nothing in it"),
+        ("\n \n", "no tagged sentences were recognised"),
+        ("Ann\nmet\n", "no tagged sentences were recognised"),
+        ("Ann\tNNP\tB-PER\nmet\tVBD\n", "line 2: expected 3 columns"),
+        ("Ann\tNNP\tB-PER\nmet\tVBD\t\n", "line 2: the tag is empty"),
+        ("Ann\tNNP\tB-PER\n\tVBD\tO\n", "line 2: the token is empty"),
+    ],
+)
+def test_evaluating_bad_columns_is_one_clear_line(
+    folder: Path, tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / "bad.conll").write_text(text)
+    for command in (["evaluate", str(folder / "ner")], ["check"], ["train", "-o", "x"]):
+        result = run(*command, str(tmp_path / "bad.conll"))
+        assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+        assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace("met\tVBD\t", "met VBD ", 1),
+        lambda text: text.rstrip("\n"),
+    ],
+)
+def test_line_ends_marks_and_spaces_make_no_difference(
+    folder: Path, tmp_path: Path, change: Callable[[str], str]
+) -> None:
+    (tmp_path / "test.conll").write_bytes(change(NER * 2).encode())
+    result = run("evaluate", str(folder / "ner"), str(tmp_path / "test.conll"), "--json")
+    scores = json.loads(result.stdout)
+    assert (scores["tokens"], scores["accuracy"], result.stderr) == (14, 1, "")
+
+
+def test_tags_that_training_never_saw_are_named_whole(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "pos.txt").write_text("The\tDET\ndog\tNOUN\nbarks\tVERB\n.\tPUNCT\n")
+    warning = run("evaluate", str(folder / "ner"), str(tmp_path / "pos.txt")).stderr
+    assert "never saw count as mistakes: DET NOUN PUNCT VERB\n" in warning
+    (tmp_path / "ner.txt").write_text("Ann\tB-PER\nof\tO\nOslo\tB-TOWN\n")
+    warning = run("evaluate", str(folder / "ner"), str(tmp_path / "ner.txt")).stderr
+    assert "never saw count as mistakes: TOWN\n" in warning
+    (tmp_path / "one.txt").write_text("Ann\tB-PER\nBob\tB-PER\n")
+    assert run("evaluate", str(folder / "ner"), str(tmp_path / "one.txt")).exit_code == 0
+
+
+def test_the_last_line_without_an_end_counts_in_finding_out_the_layout(tmp_path: Path) -> None:
+    # by itself the first line could be a string with a tag for each of its characters
+    (tmp_path / "short.txt").write_text("The\tDET\ndog\tNOUN")
+    report = json.loads(run("check", str(tmp_path / "short.txt"), "--json").stdout)
+    assert report["tokens"] == 2

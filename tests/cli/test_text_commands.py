@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_runner import TEXT, Runner
 
-from nlpkit.tokenizers import get_tokenizer
+from nlpkit.text.tokenizers import get_tokenizer
 
 
 def test_tokenize_writes_a_line_of_tokens_for_a_line_of_text(run: Runner) -> None:

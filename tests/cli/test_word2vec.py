@@ -120,7 +120,7 @@ def test_interrupted_and_resumed_is_uninterrupted(
     for _ in half.trainer.train():
         half.save_checkpoint(run.folder / "m.checkpoint")
         break
-    resumed = load_checkpoint(run.folder / "m.checkpoint", threads=1, device="cpu")
+    resumed = load_checkpoint(run.folder / "m.checkpoint", config, how, {}, device="cpu")
     assert 0 < resumed.trainer.state().pieces_done < whole.trainer.state().pieces_done
     for _ in resumed.trainer.train():
         pass
@@ -176,7 +176,7 @@ def test_every_loss_trains(run: Runner, arch: str, loss: str, corpus: bytes) -> 
         (["--resume"], "", "no checkpoint"),
         (["--init", "nowhere"], "a b\n" * 9, "nowhere"),
         (["--vocab", "nowhere"], "a b\n" * 9, "nowhere"),
-        (["--lr", "-1"], "a b\n" * 9, "lr"),
+        (["--lr", "0.00001"], "a b\n" * 9, "lr"),
         (["--device", "abacus"], "a b\n" * 9, "abacus"),
     ],
 )
@@ -209,3 +209,14 @@ def test_settings_come_from_a_file_and_flags_win(run: Runner) -> None:
     assert (settings["dim"], settings["epochs"]) == (12, 1)
     run.ok("word2vec", "train", "-o", "n", "--config", "m/config.json", input="a b c\n" * 9)
     assert modeldir.load_config(run.folder / "n").settings["dim"] == 12
+
+
+def test_a_loss_that_is_no_number_is_one_line(run: Runner) -> None:
+    """Torch sums the gradients of a batch, which five words cannot bear."""
+    run.write("few.txt", "a b c d e a\n" * 250)
+    small = ["--dim", "8", "--min-count", "1", "--sample", "0", "--lr", "1.0"]
+    result = run("word2vec", "train", "few.txt", "-o", "m", *small, "--engine", "torch")
+    assert result.code == 1
+    assert result.err.splitlines()[-1].startswith("error: the loss became nan in epoch ")
+    assert "Traceback" not in result.err
+    assert not (run.folder / "m").exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from small_gpts import TEXT
 
-from nlpkit.subwords import Subwords
+from nlpkit.text.subwords import Subwords
 
 
 @pytest.fixture(autouse=True)

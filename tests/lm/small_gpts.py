@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from nlpkit.lm.characters import Characters
-from nlpkit.lm.gptmodel import GptModel
-from nlpkit.lm.gpttrain import new_model
-from nlpkit.lm.recipes import GptSettings
-from nlpkit.lm.sampling import SamplingSettings
+from nlpkit.generate.sampling import SamplingSettings
+from nlpkit.tasks.lm.model import GptModel
+from nlpkit.tasks.lm.settings import GptSettings
+from nlpkit.tasks.lm.train import new_model
+from nlpkit.text.characters import Characters
 
 TEXT = "The café cost 5 € in 東京. 👍🏽 The king said: to be, or not to be!\n" * 30
 GREEDY = SamplingSettings(temperature=0)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from expected_draws import expected_shares
+from scipy.stats import chisquare
 
-from nlpkit.lm import compiled, drafts
-from nlpkit.lm.cache import KeyValueCache
-from nlpkit.lm.compiled import compile_step
-from nlpkit.lm.drafts import Drafts, Keys
-from nlpkit.lm.generate import generate
-from nlpkit.lm.gpt import GPT
-from nlpkit.lm.models import build_model
-from nlpkit.lm.sampling import SamplingSettings, draw_keys
-from nlpkit.lm.settings import ModelSettings
+from nlpkit.generate import speculative as drafts
+from nlpkit.generate.loop import generate
+from nlpkit.generate.sampling import SamplingSettings, draw_keys
+from nlpkit.generate.speculative import Drafts, Keys
+from nlpkit.models import gpt_cpu as compiled
+from nlpkit.models.build import build_model
+from nlpkit.models.gpt import GPT
+from nlpkit.models.gpt_cpu import compile_step
+from nlpkit.models.settings import ModelSettings
+from nlpkit.nn.cache import KeyValueCache
 
 SMALL = {"vocab_size": 40, "block_size": 24, "layers": 2, "heads": 2, "dim": 32}
 STYLES = {"today": ModelSettings(**SMALL, previous=2), "gpt2": ModelSettings.gpt2(**SMALL)}
@@ -68,6 +71,31 @@ def test_the_text_is_the_one_the_model_writes_alone(
     assert logits.shape == (tokens, 40)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SamplingSettings(temperature=3),
+        SamplingSettings(top_k=8, temperature=4),
+        SamplingSettings(top_p=0.9, temperature=4),
+        SamplingSettings(min_p=0.05, temperature=4),
+    ],
+)
+def test_drafted_text_has_the_distribution_of_the_model(
+    model: GPT, settings: SamplingSettings
+) -> None:
+    text, logits = write(model, 500, settings)
+    shares = torch.stack([expected_shares(row, settings) for row in logits])  # (N, V)
+    drawn = torch.tensor(text)[:, None]
+    assert (shares.gather(1, drawn) > 0).all()
+    # how often the likeliest id was drawn, the next, ... against how often that was to be expected
+    ranks = (shares > shares.gather(1, drawn)).sum(1)
+    expected = shares.sort(descending=True).values.sum(0)
+    few = int((expected >= 10).sum()) - 1  # the rest together
+    observed = torch.bincount(ranks.clamp_max(few), minlength=few + 1)
+    expected = torch.cat([expected[:few], expected[few:].sum(0, keepdim=True)])
+    assert chisquare(observed.numpy(), expected.numpy()).pvalue > 1e-3
+
+
 def test_drafts_are_mostly_right(model: GPT, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
     advance = Drafts.advance
@@ -97,7 +125,7 @@ def test_with_few_good_drafts_fewer_are_made(model: GPT) -> None:
     assert model.step.draft is not None
     model.step.draft.head.weight[:] = -model.step.draft.head.weight  # the least likely are drafted
     keys = Keys(torch.Generator(), 1)
-    made = Drafts(model.step, SamplingSettings(temperature=0), keys)
+    made = Drafts(model.step, SamplingSettings(temperature=0), keys, 40)
     cache = model.new_cache(1)
     with torch.inference_mode():
         model(torch.tensor([[1, 2, 3]]), cache=cache)

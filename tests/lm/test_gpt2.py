@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 import torch
 from small_gpts import GREEDY, TEXT, small_gpt
 
+from nlpkit import faults
 from nlpkit.errors import NlpkitError
-from nlpkit.lm.gpt2 import export_gpt2, import_gpt2, import_nanogpt
-from nlpkit.subwords import Subwords
+from nlpkit.pretrained.gpt2 import check_export, export_gpt2, import_gpt2, import_nanogpt
+from nlpkit.text.subwords import Subwords
 
 
 def gpt2_folder(folder: Path, subwords: Subwords) -> dict[str, torch.Tensor]:
@@ -98,6 +100,33 @@ def test_exported_gpt2_comes_back_equal(tmp_path: Path, subwords: Subwords) -> N
         export_gpt2(small_gpt(), tmp_path / "other")
 
 
+def test_an_export_that_dies_at_any_moment_is_whole_or_absent(
+    tmp_path: Path, subwords: Subwords
+) -> None:
+    gpt2_folder(tmp_path / "hub", subwords)
+    gpt = import_gpt2(tmp_path / "hub")
+    for operation in range(1, 100):
+        child = os.fork()
+        if child == 0:
+            faults._steps_left = operation
+            export_gpt2(gpt, tmp_path / "again")
+            os._exit(0)
+        died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
+        if (tmp_path / "again").exists():
+            assert len(list((tmp_path / "again").iterdir())) == 4
+            break
+        assert died
+    assert operation > 5
+
+
+def test_an_export_is_refused_before_the_model_is_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(NlpkitError, match="not an empty folder"):
+        check_export(tmp_path / "file")
+    with pytest.raises(NlpkitError, match="no such folder"):
+        check_export(tmp_path / "missing" / "again")
+
+
 def test_transformers_agrees_with_what_goes_in_and_out(tmp_path: Path, subwords: Subwords) -> None:
     transformers = pytest.importorskip("transformers")
     config = transformers.GPT2Config(
@@ -123,6 +152,66 @@ def test_transformers_agrees_with_what_goes_in_and_out(tmp_path: Path, subwords:
         assert torch.allclose(back(ids).logits, expected, atol=1e-5)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "again")
     assert tokenizer(prompt)["input_ids"] == ids[0].tolist()
+
+
+CHANGES: dict[str, dict[str, object]] = {
+    "unscaled": {"scale_attn_weights": False},
+    "by layer": {"scale_attn_by_inverse_layer_idx": True, "reorder_and_upcast_attn": True},
+    "large epsilon": {"layer_norm_epsilon": 0.1},
+    "small epsilon": {"layer_norm_epsilon": 1e-12},
+    "untied": {"tie_word_embeddings": False, "layer_norm_epsilon": 0.02},
+    "gelu": {"activation_function": "gelu", "n_inner": 96},
+    "fast": {"activation_function": "gelu_fast"},
+    "all": {
+        "scale_attn_weights": False,
+        "scale_attn_by_inverse_layer_idx": True,
+        "layer_norm_epsilon": 0.05,
+    },
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_settings_that_change_the_arithmetic_are_honoured(
+    tmp_path: Path, subwords: Subwords, change: str
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    sizes = {"vocab_size": 290, "n_positions": 32, "n_embd": 24, "n_layer": 3, "n_head": 2}
+    config = transformers.GPT2Config(**sizes, initializer_range=0.2, **CHANGES[change])
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        theirs = transformers.GPT2LMHeadModel(config).eval()
+    theirs.save_pretrained(tmp_path / "hub")
+    subwords.save(str(tmp_path / "hub" / "tokenizer.json"))
+    ids = torch.arange(40, 70)[None]
+    with torch.no_grad():
+        expected = theirs(ids).logits
+        usual = transformers.GPT2Config(**sizes, tie_word_embeddings=config.tie_word_embeddings)
+        usual_one = transformers.GPT2LMHeadModel(usual).eval()
+        usual_one.load_state_dict(theirs.state_dict())
+        if change not in ("small epsilon", "fast"):  # as good as GPT-2's own
+            assert (usual_one(ids).logits - expected).abs().max() > 1e-4
+    gpt = import_gpt2(tmp_path / "hub")
+    assert torch.allclose(gpt.model(ids)[0], expected, atol=3e-5)
+    export_gpt2(gpt, tmp_path / "again")
+    back = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "again").eval()
+    with torch.no_grad():
+        assert torch.allclose(back(ids).logits, expected, atol=3e-5)
+
+
+def test_a_head_of_its_own_in_a_tied_model_is_refused(tmp_path: Path, subwords: Subwords) -> None:
+    from safetensors.torch import save_file
+
+    tensors = gpt2_folder(tmp_path / "hub", subwords)
+    file = tmp_path / "hub" / "model.safetensors"
+    save_file({**tensors, "lm_head.weight": torch.ones(290, 12)}, file)
+    with pytest.raises(NlpkitError, match=r"tie_word_embeddings, but lm_head\.weight"):
+        import_gpt2(tmp_path / "hub")
+    save_file({**tensors, "h.0.mlp.c_fc.weight": torch.ones(12, 48, dtype=torch.int8)}, file)
+    with pytest.raises(NlpkitError, match=r"c_fc\.weight is no tensor of floating-point numbers"):
+        import_gpt2(tmp_path / "hub")
+    save_file({**tensors, "h.0.mlp.c_fc.weight": torch.ones(2, 12, 48)}, file)
+    with pytest.raises(NlpkitError, match="weights do not fit the configuration"):
+        import_gpt2(tmp_path / "hub")
 
 
 def test_nanogpt_checkpoint_is_read_without_running_it(tmp_path: Path) -> None:
@@ -153,9 +242,30 @@ def test_nanogpt_checkpoint_is_read_without_running_it(tmp_path: Path) -> None:
         import_nanogpt(path)
     with pytest.raises(NlpkitError, match="text has 3 characters, the model 5"):
         import_nanogpt(path, characters="abc")
-    path.write_bytes(b"nonsense")
-    with pytest.raises(NlpkitError, match="not a nanoGPT checkpoint"):
-        import_nanogpt(path, characters="abcde")
+    arguments = {**sizes, "bias": False}
+    for saved, message in (
+        ({"model": tensors, "model_args": sizes}, "bias cannot be None"),
+        ({"model": tensors, "model_args": {**sizes, "bias": 1}}, "bias cannot be 1"),
+        ({"model": tensors, "model_args": {**sizes, "bias": True}}, r"lack ln_f\.bias"),
+        ({"model": tensors, "model_args": {**arguments, "n_head": 3}}, "n_head 3 does not"),
+        ({"model": tensors, "model_args": {**arguments, "n_head": "2"}}, "n_head cannot be '2'"),
+        ({"model": tensors, "model_args": {**arguments, "n_experts": 2}}, "has n_experts"),
+        ({"model": tensors, "model_args": {**arguments, "block_size": 10**9}}, "wpe.weight is of"),
+        ({"model": {**tensors, "lm_head.bias": torch.ones(5)}, "model_args": arguments}, "lm_head"),
+        ({"model": {"transformer.wte.weight": 3}, "model_args": arguments}, "wte.weight is no"),
+        ({"model": {1: torch.ones(2)}, "model_args": arguments}, "lack wte.weight"),
+        ({"model": {}, "model_args": [1, 2]}, "no model_args and model"),
+        ([1, 2], "no model_args and model"),
+    ):
+        torch.save(saved, path)
+        with pytest.raises(NlpkitError, match=message):
+            import_nanogpt(path, characters="abcde")
+    whole = path.read_bytes()
+    for damaged in (b"nonsense", b"", whole[: len(whole) // 2], whole[:-30]):
+        path.write_bytes(damaged)
+        with pytest.raises(NlpkitError, match="not a nanoGPT checkpoint") as caught:
+            import_nanogpt(path, characters="abcde")
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +279,22 @@ def test_nanogpt_checkpoint_is_read_without_running_it(tmp_path: Path) -> None:
         ({"vocab_size": 100}, "tokenizer has 290 ids, the model 100"),
         ({"vocab_size": 400}, "tokenizer has 290 ids, the model 400"),
         ({"n_positions": 7}, "do not fit"),
-        ({"activation_function": "swish"}, "activation swish"),
+        ({"activation_function": "swish"}, "activation_function swish"),
+        ({"activation_function": ["gelu"]}, "activation_function"),
+        ({"scale_attn_weights": "no"}, "scale_attn_weights cannot be 'no'"),
+        ({"layer_norm_epsilon": 0}, "layer_norm_epsilon cannot be 0"),
+        ({"layer_norm_epsilon": float("nan")}, "layer_norm_epsilon cannot be nan"),
+        ({"n_inner": 24}, "n_inner other than four times n_embd"),
+        ({"add_cross_attention": True}, "add_cross_attention is not supported"),
+        ({"pruned_heads": {"0": [1]}}, "config.json has pruned_heads"),
+        ({"rope_theta": 10000.0}, "config.json has rope_theta"),
+        ({"quantization_config": {"bits": 4}}, "config.json has quantization_config"),
+        ({"tie_word_embeddings": False}, "lack lm_head.weight"),
+        ({"n_layer": 1}, "does not know the weights h.1"),
+        ({"n_head": 5}, "n_head 5 does not divide n_embd 12"),
+        ({"n_head": True}, "n_head cannot be True"),
+        ({"hidden_size": 16}, "n_embd is 12, but hidden_size is 16"),
+        ({"n_positions": 2**30}, "wpe.weight is of size"),
     ],
 )
 def test_broken_gpt2_folders_are_one_line(

@@ -16,14 +16,21 @@ from hypothesis import strategies as st
 from small_gpts import GREEDY, TEXT, TINY, randomized, small_gpt, written
 
 from nlpkit.errors import NlpkitError
-from nlpkit.lm.attention import attention_records
-from nlpkit.lm.characters import Characters
-from nlpkit.lm.codec import Bytes, TextStream
-from nlpkit.lm.gptmodel import GptModel
-from nlpkit.lm.gpttrain import new_model, prepare_training, stream_loss
-from nlpkit.lm.recipes import GptSettings
-from nlpkit.lm.stream import StreamBatches, split_stream, tokenize_stream, windows
-from nlpkit.subwords import Subwords
+from nlpkit.generate.sampling import SamplingSettings
+from nlpkit.models import gpt_cpu as compiled
+from nlpkit.models.build import build_model
+from nlpkit.models.feedforward import Bigram
+from nlpkit.models.gpt import GPT
+from nlpkit.models.settings import ModelSettings
+from nlpkit.tasks.lm import model as gptmodel
+from nlpkit.tasks.lm.attention import attention_records
+from nlpkit.tasks.lm.model import GptModel, TextScore
+from nlpkit.tasks.lm.settings import GptSettings
+from nlpkit.tasks.lm.stream import StreamBatches, split_stream, tokenize_stream, windows
+from nlpkit.tasks.lm.train import new_model, prepare_training, stream_loss
+from nlpkit.text.characters import Characters
+from nlpkit.text.codec import Bytes, TextStream, check_sizes
+from nlpkit.text.subwords import END_OF_TEXT, Subwords
 from nlpkit.textio import Block
 
 # --- the stream ---------------------------------------------------------------------------------
@@ -116,8 +123,8 @@ def test_unknown_size_is_refused() -> None:
 _WORKER = """
 import sys, numpy as np, torch
 torch.set_num_threads(1)
-from nlpkit.lm.distributed import Processes
-from nlpkit.lm.gpttrain import GptSettings, new_model, prepare_training, stream_loss
+from nlpkit.training.distributed import Processes
+from nlpkit.tasks.lm.train import GptSettings, new_model, prepare_training, stream_loss
 processes = Processes.from_environment()
 processes.join(torch.device("cpu"))
 ids = np.random.default_rng(1).integers(0, 9, 400)
@@ -166,6 +173,94 @@ def test_stop_text_is_not_part_of_the_text() -> None:
     assert stopped == whole[: whole.index(stop)]
 
 
+def bigram_gpt(subwords: Subwords, follows: dict[int, int], vocab_size: int = 290) -> GptModel:
+    """A model that is certain of what follows each id."""
+    model = build_model(ModelSettings(model="bigram", vocab_size=vocab_size)).eval()
+    assert isinstance(model, Bigram)
+    model.requires_grad_(False)
+    for before, after in follows.items():
+        model.table[before, after] = 90.0
+    return GptModel(model, subwords)
+
+
+def test_a_text_ends_at_its_end_and_the_others_go_on(subwords: Subwords) -> None:
+    a, b, c, d = (subwords.encode(letter)[0] for letter in "abcd")
+    end = subwords.encode(END_OF_TEXT)[0]
+    gpt = bigram_gpt(subwords, {a: b, b: c, c: end, end: d, d: d})
+    steps = list(gpt.continue_prompts(["a", "d", "c"], 6, GREEDY, 1, log_probabilities=True))
+    rows = [row for row, _ in steps[-1]]
+    assert [row.text for row in rows] == ["bc", "dddddd", ""]
+    assert [row.stopped for row in rows] == [True, False, True]
+    assert rows[0].ids == [b, c, end]  # the end counts: it has a probability
+    assert [len(row.log_probabilities) for row in rows] == [3, 6, 1]
+    assert ["".join(step[place][1] for step in steps) for place in range(3)] == [
+        row.text for row in rows
+    ]
+    assert len(list(gpt.continue_prompts(["a", "c"], 6, GREEDY, 1))) == 3  # nothing left to do
+    stopped = list(gpt.continue_prompts(["a"], 6, GREEDY, 1, stop=["c"]))[-1][0][0]
+    assert (stopped.text, stopped.stopped) == ("b", True)
+
+
+@pytest.mark.parametrize("way", ["modules", "compiled", "drafts", "int8"])
+def test_a_text_ends_there_in_every_way_of_writing(
+    subwords: Subwords, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    gpt = randomized(GptModel(new_model(TINY.resolve(), 290).eval(), subwords), 0.3)
+    assert isinstance(gpt.model, GPT)
+    if way == "drafts":
+        monkeypatch.setattr(compiled, "_LARGE_BLOCKS", 1)
+    if way == "int8":
+        gpt.quantize()
+    elif way != "modules":
+        compiled.compile_step(gpt.model)
+        assert gpt.model.step is not None
+        assert (gpt.model.step.draft is not None) == (way == "drafts")
+    whole = list(gpt.continue_prompts(["The king"], 30, GREEDY, 1))[-1][0][0]
+    assert len(whole.ids) == 30
+    end = whole.ids[9]
+    monkeypatch.setattr(gptmodel, "end_id", lambda codec: end)
+    steps = list(gpt.continue_prompts(["The king"], 30, GREEDY, 1))
+    cut = steps[-1][0][0]
+    first = whole.ids.index(end)
+    assert cut.ids == whole.ids[: first + 1]
+    assert cut.text == gpt.codec.decode(whole.ids[:first])
+    assert len(steps) == first + 1
+
+
+@pytest.mark.parametrize("way", ["modules", "drafts"])
+@pytest.mark.parametrize("top_k", [0, 5])
+def test_ids_that_pad_the_embedding_are_never_drawn(
+    subwords: Subwords, monkeypatch: pytest.MonkeyPatch, way: str, top_k: int
+) -> None:
+    gpt = randomized(GptModel(new_model(TINY.resolve(), 300).eval(), subwords), 0.3)
+    assert isinstance(gpt.model, GPT)
+    with torch.no_grad():
+        gpt.model.head.weight[290:] *= 9  # half of them are likelier than all others
+    if way == "drafts":
+        monkeypatch.setattr(compiled, "_LARGE_BLOCKS", 1)
+        monkeypatch.setattr(compiled, "_LARGE_HEAD", 1)
+        compiled.compile_step(gpt.model)
+    drawn = list(gpt.continue_prompts(["The king"], 30, SamplingSettings(top_k=top_k), 1))
+    row = drawn[-1][0][0]
+    assert row.stopped or len(row.ids) == 30
+    assert max(row.ids) < 290
+    with pytest.raises(NlpkitError, match="more than the 290 ids"):
+        list(gpt.continue_prompts(["The king"], 3, SamplingSettings(top_k=295), 1))
+
+
+def test_a_tokenizer_with_ids_beyond_the_embedding_is_refused(subwords: Subwords) -> None:
+    class Backend:
+        def get_vocab(self) -> dict[str, int]:
+            return {**subwords.backend.get_vocab(), "far": 5000}
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(subwords.backend, name)
+
+    far = Subwords(Backend())
+    with pytest.raises(NlpkitError, match="ids up to 5000, the model 291"):
+        check_sizes(far, 291, "m")
+
+
 def test_log_probabilities_are_those_of_the_model() -> None:
     gpt = small_gpt()
     steps = list(gpt.continue_prompts(["to be"], 5, GREEDY, 1, log_probabilities=True))
@@ -188,6 +283,7 @@ def test_score_of_a_window_is_the_loss_and_strides_agree_on_what_they_count() ->
     for stride in (1, 5, 16):
         assert gpt.score(TEXT[:100], stride).tokens == 100
     assert gpt.score("").tokens == 0
+    assert 1e300 < TextScore(nats=5000.0, tokens=2, bytes=2).perplexity < math.inf
 
 
 def test_int8_weights_predict_almost_as_well(subwords: Subwords) -> None:
@@ -205,7 +301,11 @@ def test_attention_records_name_layers_heads_and_tokens() -> None:
     assert records[0]["tokens"] == list("to be")
     assert [len(row) for row in records[0]["weights"]] == [1, 2, 3, 4, 5]
     assert all(sum(row) == pytest.approx(1, abs=1e-3) for row in records[0]["weights"])
-    with pytest.raises(NlpkitError, match="--layer 3: the model has 2"):
+    with pytest.raises(NlpkitError, match="`layer` 3: the model has 2"):
         attention_records(gpt, "to be", layer=3)
     with pytest.raises(NlpkitError, match="from 1 to 16"):
         attention_records(gpt, TEXT)
+
+
+def test_half_a_surrogate_pair_is_no_byte_but_a_replacement_character() -> None:
+    assert Bytes().encode("a\udcff") == list("a\ufffd".encode())

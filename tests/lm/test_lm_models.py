@@ -10,17 +10,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlpkit.errors import NlpkitError
-from nlpkit.lm import compiled
-from nlpkit.lm.attention import attention_weights
-from nlpkit.lm.compiled import compile_step
-from nlpkit.lm.generate import generate, pad_left
-from nlpkit.lm.gpt import GPT
-from nlpkit.lm.models import build_model, make_optimizers
-from nlpkit.lm.ngram import NGram
-from nlpkit.lm.recurrent import Recurrent
-from nlpkit.lm.sampling import SamplingSettings
-from nlpkit.lm.settings import MODEL_NAMES, ModelSettings
+from nlpkit.generate.loop import generate, pad_left
+from nlpkit.generate.sampling import SamplingSettings
+from nlpkit.models import gpt_cpu as compiled
+from nlpkit.models.build import build_model, make_optimizers
+from nlpkit.models.gpt import GPT
+from nlpkit.models.gpt_cpu import compile_step
+from nlpkit.models.ngram import NGram
+from nlpkit.models.recurrent import Recurrent
+from nlpkit.models.settings import MODEL_NAMES, ModelSettings
 from nlpkit.nn.fused import relu_squared
+from nlpkit.tasks.lm.attention import attention_weights
 
 VOCAB = 11
 SMALL = {"vocab_size": VOCAB, "block_size": 16, "layers": 2, "heads": 2, "dim": 8, "order": 3}
@@ -278,7 +278,7 @@ def test_after_the_block_is_full_the_newer_half_is_read_again() -> None:
 
 
 def test_heads_must_divide_dim() -> None:
-    with pytest.raises(NlpkitError, match=r"--heads 3 does not divide --dim 64 .*--heads [24]"):
+    with pytest.raises(NlpkitError, match=r"`heads` 3 does not divide `dim` 64 .*`heads` [24]"):
         ModelSettings(heads=3, dim=64)
 
 

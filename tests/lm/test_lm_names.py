@@ -7,20 +7,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import regex
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nlpkit import modeldir
 from nlpkit.errors import NlpkitError
-from nlpkit.lm.characters import Characters
-from nlpkit.lm.namedata import Alphabet, Name, NameBatches, pack, parse_names, split_names
-from nlpkit.lm.namereport import NearestNames, compare, show
-from nlpkit.lm.names import KIND, NamesModel, prepare_training
-from nlpkit.lm.namesample import Constraints, sample_names
-from nlpkit.lm.recipes import NamesSettings
-from nlpkit.lm.sampling import SamplingSettings
-from nlpkit.lm.settings import MODEL_NAMES
+from nlpkit.generate.sampling import SamplingSettings
+from nlpkit.models.settings import MODEL_NAMES
+from nlpkit.tasks.names import pattern as namepattern
+from nlpkit.tasks.names.data import Alphabet, Name, NameBatches, pack, parse_names, split_names
+from nlpkit.tasks.names.model import NamesModel, prepare_training
+from nlpkit.tasks.names.pattern import NamePattern, fewest_characters
+from nlpkit.tasks.names.report import NearestNames, compare, show
+from nlpkit.tasks.names.sample import Constraints, sample_names
+from nlpkit.tasks.names.settings import NamesSettings
+from nlpkit.text.characters import Characters
 
 CPU = torch.device("cpu")
 STEMS = ["Mar", "Mas", "Val", "Alz", "Ber", "Con", "Dol", "Fer"]
@@ -55,6 +58,22 @@ def test_split_is_seeded_and_nothing_leaks() -> None:
     assert sorted([*train, *heldout]) == sorted(set(NAMES))
     assert split_names(names, seed=1, size=10) == (train, heldout)
     assert split_names(names, seed=2, size=10) != (train, heldout)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("xyz")), min_size=1),
+    st.integers(0, 9),
+)
+def test_a_name_of_several_labels_is_on_one_side(pairs: list[tuple[str, str]], seed: int) -> None:
+    names = [Name(*pair) for pair in pairs]
+    texts = {name.text for name in names}
+    if len(texts) < 3:
+        return
+    for size in (1, 2):
+        train, heldout = split_names(names, seed=seed, size=size)
+        assert sorted([*train, *heldout]) == sorted(set(names))
+        assert len({name.text for name in heldout}) == size
+        assert not {name.text for name in train} & {name.text for name in heldout}
 
 
 @pytest.mark.parametrize(
@@ -129,11 +148,7 @@ def test_every_model_learns_names_and_comes_back_from_its_folder(name: str, tmp_
         list(trainer.fit())
         trainer.keep_best()
     assert named.loss(NAMES) < 0.8 * uniform
-    config = modeldir.ModelConfig(
-        kind=KIND, settings={"architecture": named.model.settings.to_dict()}
-    )
-    with modeldir.create(tmp_path / "m", config) as folder:
-        named.save(folder)
+    named.save(tmp_path / "m")
     loaded = NamesModel.load(tmp_path / "m")
     assert loaded.nats(NAMES) == pytest.approx(named.nats(NAMES), abs=1e-4)
     assert loaded.trained_on == NAMES
@@ -143,11 +158,8 @@ def test_every_model_learns_names_and_comes_back_from_its_folder(name: str, tmp_
 def test_alphabet_and_model_of_different_sizes_are_refused(
     ngram: NamesModel, tmp_path: Path
 ) -> None:
-    config = modeldir.ModelConfig(
-        kind=KIND, settings={"architecture": ngram.model.settings.to_dict()}
-    )
-    with modeldir.create(tmp_path / "m", config) as folder:
-        ngram.save(folder)
+    with modeldir.create(tmp_path / "m", ngram.config) as folder:
+        ngram.write(folder)
         (folder / "alphabet.json").write_text('{"characters": "abc", "labels": []}')
     with pytest.raises(NlpkitError, match="alphabet has 4 ids, the model"):
         NamesModel.load(tmp_path / "m")
@@ -203,11 +215,18 @@ def test_unique_and_novel(ngram: NamesModel) -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ({"pattern": "Q.*", "tries": 50}, "only 0 of 3 names met the constraints in 50 tries"),
-        ({"pattern": "("}, "--pattern"),
+        ({"pattern": "M.*M", "tries": 50}, "only 0 of 3 names met the constraints in 50 tries"),
+        ({"pattern": "("}, "`pattern`"),
+        ({"pattern": "Q.*"}, "asks for characters that the model has never seen"),
+        ({"pattern": r".*\d"}, "asks for characters that the model has never seen"),
+        ({"pattern": ".{60,}"}, "asks for 60 characters or more.* more than 31"),
+        ({"pattern": "a{4}", "max_length": 3}, "asks for 4 characters or more.* more than 3"),
+        ({"pattern": r"(?i)q+"}, "no name of this model can match"),
+        ({"pattern": r"(?=b)a"}, "no name of this model can match"),
+        ({"pattern": "(?<=M)(a|a)+", "prefix": "Ma"}, "begin with 'Ma' and match"),
         ({"min_length": 9, "max_length": 4}, "9 characters or more and 4 or fewer"),
         ({"prefix": "x" * 200}, "no name can have 200"),
-        ({"prefix": "Ma", "pattern": "Q.*"}, "no name can begin with 'Ma' and match"),
+        ({"prefix": "Ma", "pattern": "V.*"}, "no name of this model can begin with 'Ma' and match"),
         ({"prefix": "Ж"}, "never seen 'Ж'"),
         ({"label": "m"}, "no label 'm'"),
         ({"max_length": 1, "suffix": "ina"}, "3 characters or more and 1 or fewer"),
@@ -218,6 +237,47 @@ def test_impossible_constraints_are_one_line(
 ) -> None:
     with pytest.raises(NlpkitError, match=message):
         sample(ngram, 3, **limits)
+
+
+def test_a_hopeless_pattern_is_found_out_without_many_tries(ngram: NamesModel) -> None:
+    """Each beginning that leads nowhere is ruled out: after a few tries nothing is left to try."""
+    with pytest.raises(NlpkitError, match="no name of this model can match"):
+        sample(ngram, 3, pattern="(?!x)M[aeo](?!.)r", tries=10**9)
+
+
+def test_a_pattern_that_is_matched_for_ever_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namepattern, "_SECONDS", 0.01)
+    pattern = NamePattern("(a|aa)+(?=b)c", ["a", "b", "c"], longest=40)
+    with pytest.raises(NlpkitError, match="takes too long to match"):
+        pattern.matches("a" * 40)
+
+
+_ATOMS = st.sampled_from(["a", "b", "c", ".", "[^a]", "[b-d]", r"\d", r"\w", r"\D", "[ac]"])
+_PATTERNS = st.recursive(
+    _ATOMS,
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3).map("".join)
+        | st.lists(inner, min_size=2, max_size=3).map(lambda parts: f"(?:{'|'.join(parts)})")
+        | st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{1,3}"])).map(
+            lambda pair: f"({pair[0]}){pair[1]}"
+        )
+    ),
+    max_leaves=5,
+)
+
+
+@given(_PATTERNS)
+def test_the_fewest_characters_of_a_pattern_are_those_of_its_shortest_match(pattern: str) -> None:
+    compiled = regex.compile(pattern)
+    lengths = (
+        length
+        for length in range(5)
+        for letters in itertools.product("ab", repeat=length)
+        if compiled.fullmatch("".join(letters))
+    )
+    shortest = next(lengths, None)
+    fewest = fewest_characters(pattern, "ab")
+    assert fewest == shortest if shortest is not None else fewest > 4
 
 
 def test_labels_condition_the_names() -> None:

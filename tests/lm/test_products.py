@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nlpkit.lm.products import NONE, RELU2, Stack, multiply
+from nlpkit.kernels.matvec import NONE, RELU2, Stack, multiply
 
 
 @pytest.mark.parametrize("shape", [(37, 100), (5, 16), (64, 96), (1, 33)])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from nlpkit.conll import Layout, Sentence
-from nlpkit.tagger.settings import TaggerSettings
-from nlpkit.tagger.train import TaggerRun, TrainingData
+from nlpkit.tasks.tag.settings import TaggerSettings
+from nlpkit.tasks.tag.train import TaggerRun, TrainingData
+from nlpkit.text.conll import Layout, Sentence
 from nlpkit.vectors.store import Vectors
 
 LAYOUT = Layout("columns", 0, 1, 2)

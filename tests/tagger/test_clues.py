@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nlpkit.nn.sparse import SparseAdagrad
-from nlpkit.tagger import clues as clues_module
-from nlpkit.tagger.clues import AFFIX_LENGTHS, N_CLUES, clue_hashes, find_rows, known_clues
-from nlpkit.tagger.model import ClueTable
+from nlpkit.tasks.tag import clues as clues_module
+from nlpkit.tasks.tag.clues import AFFIX_LENGTHS, N_CLUES, clue_hashes, find_rows, known_clues
+from nlpkit.tasks.tag.model import ClueTable
 
 
 def test_all_clues_get_a_row_in_order_with_how_often_they_occur() -> None:

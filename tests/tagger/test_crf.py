@@ -10,7 +10,7 @@ import torch
 
 from nlpkit.nn.crf import CRF, FORBIDDEN
 from nlpkit.nn.decoding import PathProbabilities, best_paths
-from nlpkit.tagger.schemes import legal_transitions, violations
+from nlpkit.text.schemes import legal_transitions, violations
 
 LENGTHS = [4, 1, 3, 2]
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nlpkit.tagger.schemes import (
+from nlpkit.metrics.spans import score_tags
+from nlpkit.text.schemes import (
     Scheme,
     Span,
     convert,
@@ -17,7 +18,6 @@ from nlpkit.tagger.schemes import (
     violations,
     write_spans,
 )
-from nlpkit.tagger.scores import score_tags
 
 SCHEMES: tuple[Scheme, ...] = ("IOB1", "IOB2", "BIOES")
 

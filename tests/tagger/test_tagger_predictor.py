@@ -9,12 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_taggers import ENTITIES, run_of
+from hypothesis import given
+from hypothesis import strategies as st
+from model_files import without_manifest
+from small_taggers import ENTITIES, run_of, sentence
 
 from nlpkit.errors import NlpkitError
-from nlpkit.tagger.batches import LengthBatches, TaggedData, cut_long
-from nlpkit.tagger.predictor import Tagger
-from nlpkit.tagger.schemes import violations
+from nlpkit.tasks.tag.batches import TaggedData, cut_long, cut_tagged
+from nlpkit.tasks.tag.predictor import Tagger
+from nlpkit.text.schemes import read_spans, violations
+from nlpkit.training.batches import LengthBatches
 from nlpkit.vectors.store import Vectors
 
 TEXTS = [sentence.tokens for sentence in ENTITIES] + [
@@ -82,10 +86,10 @@ def test_batches_give_what_one_at_a_time_gives_in_any_order(entity_tagger: Tagge
     words = sorted({word for text in TEXTS for word in text})
     texts = [generator.choices(words, k=generator.randint(0, 30)) for _ in range(300)]
     together = entity_tagger.scores(texts)
-    tags = entity_tagger.tag(texts)
+    tags = entity_tagger.tag_sentences(texts)
     order = list(range(len(texts)))
     generator.shuffle(order)
-    shuffled = entity_tagger.tag([texts[place] for place in order])
+    shuffled = entity_tagger.tag_sentences([texts[place] for place in order])
     for place, text in enumerate(texts):
         alone = entity_tagger.scores([text])[0]
         assert np.abs(together[place] - alone).max(initial=0) < 1e-5
@@ -94,10 +98,10 @@ def test_batches_give_what_one_at_a_time_gives_in_any_order(entity_tagger: Tagge
 
 
 def test_it_learns_and_keeps_to_the_scheme(entity_tagger: Tagger) -> None:
-    assert entity_tagger.tag([s.tokens for s in ENTITIES]) == [s.tags for s in ENTITIES]
+    assert entity_tagger.tag_sentences([s.tokens for s in ENTITIES]) == [s.tags for s in ENTITIES]
     generator = random.Random(1)
     texts = [generator.choices(["Ann", "Bob", "New", "York", "Rio"], k=8) for _ in range(50)]
-    for tags in entity_tagger.tag(texts):
+    for tags in entity_tagger.tag_sentences(texts):
         assert violations(tags, "IOB2") == []
 
 
@@ -117,18 +121,40 @@ def test_probabilities(entity_tagger: Tagger) -> None:
 def test_a_very_long_sentence_is_cut(entity_tagger: Tagger) -> None:
     words = ["Ann", "met", "Bob", "Ray"] * 1250
     assert [len(range(*piece.indices(5000))) for piece in cut_long(5000)] == [1000] * 5
-    tags = entity_tagger.tag([words])[0]
+    tags = entity_tagger.tag_sentences([words])[0]
     assert len(tags) == 5000
     assert entity_tagger.probabilities(entity_tagger.scores([words])[0])[0] == tags
     assert [len(range(*piece.indices(7))) for piece in cut_long(7, 3)] == [3, 3, 1]
 
 
+@given(st.lists(st.sampled_from(["O", "B-P", "I-P", "I-L", "S-P", "E-L"]), max_size=40))
+def test_cuts_of_a_tagged_sentence_fall_between_entities(tags: list[str]) -> None:
+    pieces = cut_tagged(tags, 5)
+    assert [place for piece in pieces for place in range(len(tags))[piece]] == [*range(len(tags))]
+    assert all(0 < piece.stop - piece.start <= 5 for piece in pieces)
+    for span in read_spans(tags):
+        cuts = [piece.start for piece in pieces if span.start < piece.start < span.end]
+        # an entity that starts a piece and is longer than one has to be cut
+        assert not cuts or span.end - span.start > 5
+
+
+def test_long_sentences_are_learned_as_legal_sequences() -> None:
+    long = sentence("Yes/O", "!/O", *["Bob/B-PER", "Ray/I-PER"] * 600)
+    run = run_of([long, *ENTITIES])
+    rows = [run.tags.decode(row) for row in run._arrays.tags]
+    assert len(rows) == 2 + len(ENTITIES)
+    assert [place for row in rows for place in violations(row, "BIOES")] == []
+    assert sum(len(read_spans(row)) for row in rows) == 600 + 6
+
+
 def test_many_distinct_words_do_not_fill_the_memory(
     entity_tagger: Tagger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nlpkit.tagger.words.REMEMBERED", 10)
+    monkeypatch.setattr("nlpkit.tasks.tag.words.REMEMBERED", 10)
     texts = [[f"word{number}", "Ann"] for number in range(50)]
-    assert [entity_tagger.tag([text])[0] for text in texts] == entity_tagger.tag(texts)
+    assert [
+        entity_tagger.tag_sentences([text])[0] for text in texts
+    ] == entity_tagger.tag_sentences(texts)
 
 
 def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
@@ -144,7 +170,7 @@ def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
 
 def test_a_model_with_other_hashes_is_refused(tmp_path: Path) -> None:
     run_of(ENTITIES).save(str(tmp_path / "m"))
-    layout = tmp_path / "m" / "layout.json"
+    layout = without_manifest(tmp_path / "m") / "layout.json"
     about = json.loads(layout.read_text())
     for changed in ({**about, "version": 1}, {k: v for k, v in about.items() if k != "version"}):
         layout.write_text(json.dumps(changed))
@@ -172,3 +198,19 @@ def test_batches_are_the_same_whatever_came_before() -> None:
     epoch = [row for rows in in_order[: one.per_epoch] for row in rows]
     assert sorted(epoch) == list(range(8))
     assert all(len(set(lengths[rows])) == 1 for rows in in_order)
+
+
+@pytest.mark.parametrize("encoder", ["lstm", "gru", "cnn", "transformer"])
+@pytest.mark.parametrize("chars", ["cnn", "lstm", "none"])
+def test_every_kind_comes_back_from_its_folder(encoder: str, chars: str, tmp_path: Path) -> None:
+    odd = sentence("a\nb/x\ty", "c\rd/\ud800", "\\n/p", "\ufeffe/q")
+    vectors = Vectors.from_rows(["a\nb", "c\rd", "", "\\n"], np.eye(4, dtype=np.float32), name="v")
+    for vector_words in (None, vectors):
+        run = run_of([odd, odd], vectors=vector_words, encoder=encoder, chars=chars)
+        run.save(str(tmp_path / "m"), force=True)
+        loaded = Tagger.load(str(tmp_path / "m"))
+        assert loaded.tags.tokens == run.tags.tokens
+        assert loaded.lexicon.words.tokens == run.lexicon.words.tokens
+        assert loaded.lexicon.vector_words == run.lexicon.vector_words
+        right, found = run.tagger().scores([odd.tokens]), loaded.scores([odd.tokens])
+        assert np.array_equal(right[0], found[0])

@@ -12,12 +12,12 @@ from small_taggers import ENTITIES, LAYOUT, run_of, sentence
 
 from nlpkit.errors import NlpkitError
 from nlpkit.samples import sample_folder
-from nlpkit.tagger.check import check_data, check_overlap
-from nlpkit.tagger.clues import N_AFFIXES, clue_hashes, find_rows
-from nlpkit.tagger.layouts import LayoutChoice
-from nlpkit.tagger.reading import read_tagged
-from nlpkit.tagger.settings import TaggerSettings
-from nlpkit.tagger.train import TaggerRun, TrainingData
+from nlpkit.tasks.tag.check import check_data, check_overlap
+from nlpkit.tasks.tag.clues import N_AFFIXES, clue_hashes, find_rows
+from nlpkit.tasks.tag.layouts import LayoutChoice
+from nlpkit.tasks.tag.reading import read_tagged
+from nlpkit.tasks.tag.settings import TaggerSettings
+from nlpkit.tasks.tag.train import TaggerRun, TrainingData
 from nlpkit.vectors.store import Vectors
 
 TAGS = [sentence("the/DET", "dog/NOUN", "barks/VERB"), sentence("a/DET", "cat/NOUN")]
@@ -81,7 +81,7 @@ def test_right_context_tells_the_two_teddies_apart() -> None:
         ]
         person, bear = tagger.scores(texts)
         told_apart[one_way] = not np.allclose(person[2], bear[2], atol=1e-6)
-        tags = tagger.tag(texts)
+        tags = tagger.tag_sentences(texts)
         if one_way:
             assert tags[0][:3] == tags[1][:3]
         else:
@@ -126,7 +126,7 @@ def test_vectors_carry_a_tag_to_words_never_seen(fine_tune: bool) -> None:
     for _ in run.trainer.fit():
         pass
     run.model.eval()
-    assert run.tagger().tag([["durian", "ripens"]]) == [["FRUIT", "VERB"]]
+    assert run.tagger().tag_sentences([["durian", "ripens"]]) == [["FRUIT", "VERB"]]
 
 
 def test_characters_as_units() -> None:
@@ -137,7 +137,7 @@ def test_characters_as_units() -> None:
         pass
     run.model.eval()
     assert run.settings.chars == "none"
-    assert "".join(run.tagger().tag([list("ACGTTT")])[0]) == "NNNCCC"
+    assert "".join(run.tagger().tag_sentences([list("ACGTTT")])[0]) == "NNNCCC"
 
 
 def test_iob1_in_is_iob1_out() -> None:
@@ -147,7 +147,7 @@ def test_iob1_in_is_iob1_out() -> None:
         pass
     run.model.eval()
     assert run.data.scheme == "IOB1"
-    assert run.tagger().tag([data[0].tokens]) == [["I-P", "B-P", "O"]]
+    assert run.tagger().tag_sentences([data[0].tokens]) == [["I-P", "B-P", "O"]]
 
 
 def test_dev_sentences_choose_the_epoch(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_one_tag_and_one_token_still_train() -> None:
     for _ in run.trainer.fit():
         pass
     run.model.eval()
-    assert run.tagger().tag([["b", "c"]]) == [["X", "X"]]
+    assert run.tagger().tag_sentences([["b", "c"]]) == [["X", "X"]]
 
 
 def test_check_reports_what_is_wrong() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from model_files import without_manifest
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors import textformat
@@ -238,6 +239,7 @@ def test_a_damaged_folder_is_refused(
 ) -> None:
     model = tmp_path / "m"
     save(sample(), str(model))
+    without_manifest(model)
     (model / file).unlink()
     if data is not None:
         (model / file).write_bytes(data)
@@ -248,10 +250,10 @@ def test_a_damaged_folder_is_refused(
 def test_a_folder_without_norms_gives_the_same_neighbours(tmp_path: Path) -> None:
     save(sample(), str(tmp_path / "m"))
     with_norms = load(str(tmp_path / "m"))
-    near = with_norms.nearest(with_norms.matrix, 3)
-    (tmp_path / "m" / "norms.npy").unlink()
+    near = with_norms.nearest_to(with_norms.matrix, 3)
+    (without_manifest(tmp_path / "m") / "norms.npy").unlink()
     without = load(str(tmp_path / "m"))
-    assert without.nearest(without.matrix, 3) == near
+    assert without.nearest_to(without.matrix, 3) == near
 
 
 def test_a_cut_matrix_is_refused(tmp_path: Path) -> None:
@@ -279,7 +281,7 @@ def test_a_damaged_file_is_read_or_refused_and_nothing_else(
             data[place : place + generator.randint(0, 3)] = change
         with contextlib.suppress(NlpkitError):
             vectors = load(write(tmp_path, bytes(data[: generator.randint(1, 2 * len(data))])))
-            vectors.nearest(vectors.matrix[:1], 1)
+            vectors.nearest_to(vectors.matrix[:1], 1)
 
 
 # --- the compiled reader ------------------------------------------------------------------------

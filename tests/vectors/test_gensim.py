@@ -28,7 +28,7 @@ def test_gensim_reads_what_is_written_here(tmp_path: Path, format: Format) -> No
     )
     assert theirs.index_to_key == WORDS
     np.testing.assert_array_equal(theirs.vectors, vectors.matrix)
-    ours = vectors.nearest(vectors.matrix[3], 3, banned=[[3]])[0]
+    ours = vectors.nearest_to(vectors.matrix[3], 3, banned=[[3]])[0]
     assert [near.word for near in ours] == [word for word, _ in theirs.most_similar("the", topn=3)]
 
 

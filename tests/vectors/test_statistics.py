@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from nlpkit.vectors.statistics import (
+from nlpkit.metrics.intervals import (
     mcnemar,
     paired_bootstrap,
     pearson,

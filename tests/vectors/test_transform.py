@@ -20,7 +20,7 @@ def test_normalized_vectors_have_length_one_and_the_same_neighbours() -> None:
     vectors = random_vectors([f"w{i}" for i in range(30)], 4, 0)
     unit = normalize(vectors)
     np.testing.assert_allclose(unit.norms, 1, rtol=1e-6)
-    before, after = (each.nearest(each.matrix, 5) for each in (vectors, unit))
+    before, after = (each.nearest_to(each.matrix, 5) for each in (vectors, unit))
     assert [[n.word for n in row] for row in before] == [[n.word for n in row] for row in after]
 
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nlpkit.errors import NlpkitError
+from nlpkit.text.vocab import Vocab
 from nlpkit.vectors.words import ListedWords, StoredWords, close_spellings, edit_distances
 
 WORDS = st.lists(
@@ -61,6 +62,15 @@ def test_counts_are_nothing_when_nobody_counted() -> None:
     assert StoredWords(b"a\t5\nb\t0\n", "v.tsv").counts.tolist() == [5, 0]
 
 
+@given(st.lists(st.text(st.characters(codec=None)), unique=True, min_size=1, max_size=30))
+def test_any_strings_can_be_words(words: list[str]) -> None:
+    lazy = StoredWords(Vocab(words, range(len(words))).dumps().encode(), "v.tsv")
+    assert [lazy.find(word) for word in words] == list(range(len(words)))
+    assert list(lazy) == words
+    assert [lazy[row] for row in range(len(words))] == words
+    assert stored(["plain"]).find("\ud800") is None
+
+
 def test_windows_line_ends_and_a_missing_last_one_make_no_difference() -> None:
     words = StoredWords(b"a\t1\r\nb\t2", "v.tsv")
     assert list(words) == ["a", "b"]
@@ -78,7 +88,7 @@ def test_a_damaged_line_is_named(data: bytes) -> None:
 
 
 def test_a_damaged_count_is_named() -> None:
-    with pytest.raises(NlpkitError, match=r"v\.tsv is damaged: line 2: expected token<TAB>count"):
+    with pytest.raises(NlpkitError, match=r"v\.tsv is damaged: line 2: the count must be a number"):
         _ = StoredWords(b"fine\t1\na\tx\n", "v.tsv").counts
 
 

@@ -57,3 +57,11 @@ def test_examples_of_the_lecture() -> None:
     assert len(pairs) == 2 + 3 + 5 * 4 + 3 + 2
     assert list(cbow_examples(sentence, window=2))[2] == (["The", "quick", "fox", "jumps"], "brown")
     assert list(skipgram_examples(["alone"], window=2)) == []
+
+
+def test_threads_that_are_not_named_are_the_cores_that_may_be_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("nlpkit.parallel.available_cores", lambda: 3)
+    assert Word2VecConfig().workers == 3
+    assert Word2VecConfig(threads=2).workers == 2

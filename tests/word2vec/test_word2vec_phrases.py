@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from nlpkit.kernels.wordcount import LINE_END
 from nlpkit.word2vec.phrases import join_phrases
-from nlpkit.wordcount import LINE_END
 
 
 def random_ids(n: int) -> np.ndarray:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nlpkit.errors import NlpkitError
+from nlpkit.word2vec import store as store_module
 from nlpkit.word2vec.config import Word2VecConfig
 from nlpkit.word2vec.store import LONGEST_SENTENCE, IdStore, StoreBuilder, build_store
 
@@ -92,6 +95,38 @@ def test_a_corpus_over_the_limit_leaves_memory() -> None:
     store = builder.finish(Word2VecConfig(min_count=1))
     assert isinstance(store.ids, np.memmap)
     assert len(store) == 500
+
+
+@pytest.fixture
+def little_room() -> Iterator[None]:
+    """No file may grow beyond 1,000 bytes, as if the disk were full there."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("little_room")
+@pytest.mark.parametrize("lines", [60, 10_000])  # fewer than a buffer holds, and more
+def test_a_disk_without_room_for_the_corpus_is_one_line(lines: int) -> None:
+    builder = StoreBuilder(memory_limit=8)
+
+    def build() -> None:
+        builder.add_block(b"some words to be kept\n" * lines)
+        builder.finish(Word2VecConfig(min_count=1))
+
+    with pytest.raises(NlpkitError, match=r"cannot write temporary files in .*TMPDIR"):
+        build()
+
+
+def test_a_corpus_on_disk_is_changed_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "IDS_AT_ONCE", 50)
+    text = b"".join(b"in new york %s\n\n%d\n" % (b"a " * (i % 70), i) for i in range(200))
+    config = Word2VecConfig(min_count=2, phrases=1, phrase_threshold=1)
+    in_memory = build_store([text], config)
+    on_disk = build_store([text], config, memory_limit=8)
+    assert on_disk.words == in_memory.words
+    assert on_disk.ids.tolist() == in_memory.ids.tolist()
 
 
 def test_phrases_join_what_belongs_together() -> None:

@@ -1,0 +1,331 @@
+"""Good things to start from: small files of every sort and a tiny trained model of every kind.
+
+They are made by the commands themselves and kept below the system's temporary folder for the next
+run, under a name that depends on the sources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from . import roles
+from .case import Case, Step
+from .commands import Command, Parameter
+from .sandbox import Limits, Outcome, Sandbox
+
+CORPORA = Path(__file__).parents[2] / "sample_corpora"
+# Options that choose the kind of model: a model is trained for each of their values.
+KIND_OPTIONS = ("model", "encoder", "loss", "arch", "tokenizer")
+SIGNAL_AFTER = 1.0  # seconds of training before a checkpoint is asked for
+DIM = 12  # of the GPT-2 written by hand
+VOCAB = 300
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint and the command line that it belongs to."""
+
+    name: str
+    command: str
+    arguments: tuple[tuple[str, ...], ...]
+    reads: tuple[str, ...]  # sample files
+
+
+@dataclass
+class Samples:
+    """Names of files below ``folder`` by what they are, such as ``text`` or ``model gpt``."""
+
+    folder: Path
+    files: dict[str, list[str]] = field(default_factory=dict)
+    checkpoints: list[Checkpoint] = field(default_factory=list)
+    failures: list[tuple[Case, Outcome]] = field(default_factory=list)
+
+    def of(self, role: str) -> list[str]:
+        """Files that fit a role; ``model`` is any model."""
+        found = self.files.get(role, [])
+        if role == "model":
+            found = [
+                name for key in self.files if key.startswith("model ") for name in self.of(key)
+            ]
+        return found or self.files["text"]
+
+    def add(self, role: str, name: str) -> None:
+        self.files.setdefault(role, []).append(name)
+
+    def path(self, name: str) -> Path:
+        return self.folder / name
+
+
+def good_arguments(
+    command: Command, samples: Samples, **given: str
+) -> Iterator[tuple[Parameter, tuple[str, ...], str]]:
+    """Each parameter of a quick, good command line with its words and the sample file it names."""
+    for parameter in command.parameters:
+        if parameter.name not in given and not roles.is_needed(command, parameter):
+            continue
+        role = roles.files_role(command, parameter)
+        sample = ""
+        value = given.get(parameter.name) or roles.quick_value(command, parameter)
+        if value is None and roles.is_output(parameter):
+            value = roles.new_name(parameter)
+        if value is None and role:
+            value = sample = samples.of(role)[0]
+        elif value in samples.of(role or "text"):
+            sample = value
+        if value is None:
+            value = roles.good_words(command, parameter)[0]
+        words = (parameter.flag, value) if parameter.flags else (value,)
+        yield parameter, 2 * words if _is_double(command, parameter) else words, sample
+
+
+def _is_double(command: Command, parameter: Parameter) -> bool:
+    return command.name in roles.TWO and parameter.required and not parameter.flags
+
+
+def good_case(command: Command, samples: Samples, **given: str) -> Case:
+    """The good command line as a case, with copies of the files that it reads."""
+    chosen = list(good_arguments(command, samples, **given))
+    names = dict.fromkeys(sample for _, _, sample in chosen if sample)
+    return Case(
+        number=0,
+        command=command.name,
+        arguments=tuple(words for _, words, _ in chosen),
+        steps=tuple(copied(samples, name) for name in names),
+        outputs=tuple(words[-1] for one, words, _ in chosen if roles.is_output(one)),
+    )
+
+
+def copied(samples: Samples, name: str) -> Step:
+    return Step("copy", name, source=str(samples.path(name)))
+
+
+def prepare(commands: list[Command], sandbox: Sandbox) -> Samples:
+    """The samples of these sources: from an earlier run, or made now."""
+    folder = sandbox.root / f"samples-{_fingerprint()}"
+    index = folder / "index.json"
+    if index.exists():
+        return _load(folder, index)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    folder.chmod(0o755)
+    samples = Samples(folder)
+    # kernels are compiled here, which takes its time
+    sandbox = replace(sandbox, limits=Limits(cpu=300, wall=300.0, memory=8 << 30))
+    write_files(samples)
+    _run(samples, sandbox, "bpe train", "--vocab-size", str(VOCAB), "-q", "text.txt")
+    samples.add("tokenizer", "tokenizer.json")
+    _write_gpt2(samples)
+    by_name = {command.name: command for command in commands}
+    for command in commands:
+        if is_trainer(command):
+            _train_kinds(command, samples, sandbox)
+            _interrupt(command, samples, sandbox)
+    for ending in ("txt", "bin", "txt.gz"):
+        name = f"vectors.{ending}"
+        if "vectors convert" in by_name and samples.files.get("vectors"):
+            _run(samples, sandbox, "vectors convert", samples.of("vectors")[0], "-o", name)
+            samples.add("vectors", name)
+    _write_fasttext(samples)
+    if "gpt import" in by_name:
+        _run(samples, sandbox, "gpt import", "gpt2", "-o", "gpt-imported.model")
+        samples.add("model gpt", "gpt-imported.model")
+        samples.add("exportable", "gpt-imported.model")
+    if not samples.failures:
+        _save(samples, index)
+    return samples
+
+
+def is_trainer(command: Command) -> bool:
+    """Whether it makes a model from data."""
+    output = command.find("output")
+    return command.name.endswith("train") and output is not None and output.metavar == "MODEL"
+
+
+def _train_kinds(command: Command, samples: Samples, sandbox: Sandbox) -> None:
+    """A model for every value of every option that chooses a kind."""
+    group = command.name.split()[0]
+    for name in KIND_OPTIONS:
+        parameter = command.find(name)
+        if parameter is None or (name == "tokenizer" and group != "gpt"):
+            continue
+        values = list(roles.good_words(command, parameter))
+        if name == "tokenizer":
+            values += samples.of("tokenizer")
+        for value in values:
+            model = f"{group}-{name}-{value.replace('.', '-')}.model"
+            case = good_case(command, samples, **{name: value, "output": model})
+            if _check(samples, case, sandbox.run_in(samples.folder, replace(case, steps=()))):
+                samples.add(f"model {group}", model)
+                if group == "word2vec":
+                    samples.add("vectors", model)
+
+
+def _interrupt(command: Command, samples: Samples, sandbox: Sandbox) -> None:
+    """A checkpoint, by Ctrl-C in the middle of a long training."""
+    long = {name: "1000000" for name in ("epochs", "max_iters") if command.find(name)}
+    folder = f"{command.name.replace(' ', '-')}"
+    case = good_case(command, samples, **long)
+    place = samples.path(folder)
+    place.mkdir()
+    for step in case.steps:
+        step.apply(place)
+    case = replace(case, signal=signal.SIGINT, after=SIGNAL_AFTER)
+    for _ in range(4):  # a busy machine may not have come to its first step
+        outcome = sandbox.run_in(place, case)
+        if outcome.code == 130 and list(place.glob("*.checkpoint")):
+            break
+        case = replace(case, after=2 * case.after)
+    if not list(place.glob("*.checkpoint")):
+        samples.failures.append((case, replace(outcome, err=outcome.err + "\nno checkpoint")))
+        return
+    reads = tuple(step.path for step in case.steps)
+    name = f"{folder}/new.model.checkpoint"
+    samples.checkpoints.append(Checkpoint(name, command.name, case.arguments, reads))
+
+
+def _run(samples: Samples, sandbox: Sandbox, command: str, *words: str) -> None:
+    case = Case(0, command, tuple((word,) for word in words))
+    _check(samples, case, sandbox.run_in(samples.folder, case))
+
+
+def _check(samples: Samples, case: Case, outcome: Outcome) -> bool:
+    good = outcome.code == outcome.killed == 0
+    if not good:
+        samples.failures.append((case, outcome))
+    return good
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def _head(name: str, count: int, folder: Path = CORPORA) -> str:
+    with open(folder / name, encoding="utf-8") as file:
+        return "".join(line for line, _ in zip(file, range(count), strict=False))
+
+
+def write_files(samples: Samples) -> None:
+    """Files of text, ids, labels and tags, cut from the sample corpora."""
+    tagged = _head("tagged-test.conllu", 150)
+    tagged = tagged[: tagged.rindex("\n\n") + 2]
+    fields = [line.split("\t") for line in tagged.split("\n")]
+    tokens = [(row[1], row[3]) for row in fields if len(row) == 10 and row[0].isdigit()]
+    reviews = [line.split("\t") for line in _head("reviews.tsv", 41).splitlines()[1:]]
+    contents = {
+        "text": {"text.txt": _head("world.txt", 30)},
+        "tokens": {"tokens.txt": "The cat ( it 's old ) , sat .\nDo n't !\n"},
+        "ids": {"ids.txt": "4 5 6\n3\n4 5 4 5\n"},
+        "names": {
+            "names.txt": _head("names-en.txt", 40),
+            "labelled-names.tsv": "Ann\ten\nAna\tes\n" * 9,
+        },
+        "labelled": {
+            "reviews.tsv": "".join(f"{label}\t{text}\n" for _, label, text in reviews),
+            "reviews.ft": "".join(f"__label__{label} {text}\n" for _, label, text in reviews),
+            "reviews.jsonl": "".join(
+                json.dumps({"label": label, "text": text}) + "\n" for _, label, text in reviews
+            ),
+        },
+        "tagged": {
+            "tagged.conllu": tagged,
+            "tagged.tsv": "".join(f"{word}\t{tag}\n" for word, tag in tokens),
+            "tagged.slash": " ".join(f"{word}/{tag}" for word, tag in tokens[:40]) + "\n",
+            "tagged.pairs": "king\tBIIE\nqueen\tBIIIE\n",
+        },
+        "vocab": {"words.vocab": "<pad>\t0\n<unk>\t0\n<bos>\t0\n<eos>\t0\nthe\t9\nof\t3\nand\t2\n"},
+        "config": {"settings.toml": "seed = 3\n"},
+        "analogies": {"analogies.txt": ": all\nthe of and to\nthe and of to\n"},
+        "pairs": {"pairs.tsv": "the\tof\t3.5\nand\tto\t8\nthe\tand\t1\n"},
+    }
+    for role, files in contents.items():
+        for name, text in files.items():
+            samples.path(name).write_text(text, encoding="utf-8")
+            samples.add(role, name)
+
+
+def _write_gpt2(samples: Samples) -> None:
+    """GPT-2 as others keep it: a folder of Hugging Face and a checkpoint of nanoGPT."""
+    import torch
+    from safetensors.torch import save_file
+
+    shapes = {"wte.weight": (VOCAB, DIM), "wpe.weight": (8, DIM)}
+    layers = {"ln_1": (DIM,), "attn.c_attn": (DIM, 3 * DIM), "attn.c_proj": (DIM, DIM)}
+    layers |= {"ln_2": (DIM,), "mlp.c_fc": (DIM, 4 * DIM), "mlp.c_proj": (4 * DIM, DIM)}
+    for name, shape in {"ln_f": (DIM,), **{f"h.0.{n}": s for n, s in layers.items()}}.items():
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[-1:]}
+    generator = torch.Generator().manual_seed(1)
+    tensors = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+    folder = samples.path("gpt2")
+    folder.mkdir()
+    sizes = {"n_embd": DIM, "n_head": 2, "n_layer": 1, "vocab_size": VOCAB}
+    config = {"model_type": "gpt2", **sizes, "n_positions": 8}
+    (folder / "config.json").write_text(json.dumps(config))
+    shutil.copy(samples.path("tokenizer.json"), folder)
+    save_file(tensors, folder / "model.safetensors")
+    turned = {
+        f"transformer.{name}": tensor.t().contiguous()
+        if tensor.dim() == 2 and name.startswith("h.")
+        else tensor
+        for name, tensor in tensors.items()
+    }
+    saved = {"model_args": {**sizes, "block_size": 8, "bias": True}, "model": turned}
+    torch.save(saved, samples.path("ckpt.pt"))
+    samples.add("foreign", "gpt2")
+    samples.add("foreign", "ckpt.pt")
+
+
+def _write_fasttext(samples: Samples) -> None:
+    """fastText's ``.bin``: two words and ten buckets."""
+    arguments = [4, 5, 5, 1, 5, 1, 1, 2, 10, 2, 3, 100]
+    data = struct.pack("<ii12id", 793712314, 12, *arguments, 1e-4)
+    data += struct.pack("<iiiqq", 2, 2, 0, 16, -1)
+    for word in (b"the", b"king"):
+        data += word + b"\0" + struct.pack("<qb", 5, 0)
+    data += struct.pack("<?qq", False, 12, 4) + struct.pack("<48f", *(i / 50 for i in range(48)))
+    samples.path("fasttext.bin").write_bytes(data + struct.pack("<?qq", False, 0, 0))
+    samples.add("vectors", "fasttext.bin")
+
+
+# --- keeping them -------------------------------------------------------------------------------
+
+
+def storage() -> Path:
+    """The folder that everything is kept in."""
+    folder = Path(tempfile.gettempdir()) / f"nlpkit-fuzz-{os.getuid()}"
+    folder.mkdir(exist_ok=True, mode=0o755)
+    return folder
+
+
+def _fingerprint() -> str:
+    import nlpkit
+
+    package = Path(nlpkit.__file__).parent
+    digest = hashlib.blake2b(sys.version.encode(), digest_size=6)
+    for file in sorted([*package.rglob("*.py"), Path(__file__), Path(roles.__file__)]):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _save(samples: Samples, index: Path) -> None:
+    checkpoints = [vars(checkpoint) for checkpoint in samples.checkpoints]
+    index.write_text(json.dumps({"files": samples.files, "checkpoints": checkpoints}))
+
+
+def _load(folder: Path, index: Path) -> Samples:
+    saved = json.loads(index.read_text())
+    checkpoints = [
+        Checkpoint(
+            one["name"], one["command"], tuple(map(tuple, one["arguments"])), tuple(one["reads"])
+        )
+        for one in saved["checkpoints"]
+    ]
+    return Samples(folder, saved["files"], checkpoints)

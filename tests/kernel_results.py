@@ -1,0 +1,121 @@
+"""What every kernel makes of small inputs; run as a program it writes that to a file.
+
+A process with ``NUMBA_DISABLE_JIT=1`` must come to the same results.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from nlpkit.kernels import compiling
+from nlpkit.kernels.matvec import GELU, GELU_TANH, NONE, RELU2, Stack, multiply, settle
+from nlpkit.kernels.numbers import parse_rows
+from nlpkit.kernels.wordcount import WordTable
+from nlpkit.models.gpt import GPT
+from nlpkit.models.gpt_cpu import compile_step
+from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
+from nlpkit.word2vec.store import build_store
+from nlpkit.word2vec.train import Trainer
+
+Results = dict[str, np.ndarray]
+ROWS = b"the 1 -2.5e-3\nnew york 3 4\nof +.5 12345678901234567890\nnan 1 x\nla 0.25 1e22\r\n"
+
+
+def counted_words() -> Results:
+    table, other = WordTable(), WordTable()
+    odd = "naïve\u00a0café\u2003東京\u3000extraordinarily extraordinary\r\n\n a\x1fb\tÂ\u0085"
+    many = " ".join(f"word{i % 2500}" for i in range(3000))
+    ids = table.encode(f"{odd}\n{many}".encode())
+    other.add(b"one word7 two extraordinary one")
+    return {"ids": ids, "merged": table.merge(other), "counts": table.counts}
+
+
+def text_rows() -> Results:
+    matrix = np.zeros((5, 2), np.float32)
+    edges = parse_rows(np.frombuffer(ROWS, np.uint8), matrix)
+    return {"edges": edges, "matrix": matrix}
+
+
+def word_vectors(arch: Arch, loss: Loss) -> Results:
+    config = Word2VecConfig(
+        arch=arch, loss=loss, dim=20, window=3, min_count=1, epochs=1, threads=1, sample=0.1,
+        phrases=1, phrase_threshold=1,
+    )  # fmt: skip
+    random = np.random.default_rng(1)
+    lines = [" ".join(f"w{n}" for n in random.integers(0, 9, 6)) for _ in range(25)]
+    store = build_store(["\n".join(lines).encode()], config)
+    trainer = Trainer(store, config)
+    for _ in trainer.train():
+        pass
+    state = trainer.state()
+    loss_sum = np.array(state.loss_sum, np.float32)
+    return {"ids": store.ids, "in": state.input, "out": state.output, "loss": loss_sum}
+
+
+def products(kind: Any, rows: int) -> Results:
+    random = np.random.default_rng(2)
+    weight = random.integers(-127, 128, (1, 11, 70)).astype(kind)
+    scale, bias = (random.normal(size=(1, 11)).astype(np.float32) for _ in range(2))
+    x = random.normal(size=(rows, 70)).astype(np.float32)
+    results = {}
+    for activation in (NONE, RELU2, GELU, GELU_TANH):
+        out = np.zeros((rows, 11), np.float32)
+        multiply(Stack(weight, scale / 50, bias), 0, x, out, activation, 1)
+        results[str(activation)] = out
+    return results
+
+
+def settled() -> Results:
+    random = np.random.default_rng(3)
+    weight = random.normal(size=(1, 64, 8)).astype(np.float32)
+    head = Stack(weight, np.ones((1, 64), np.float32), np.zeros((1, 64), np.float32))
+    x = random.normal(size=8).astype(np.float32)
+    logits = weight[0] @ x + random.uniform(-0.01, 0.01, 64).astype(np.float32)
+    settle(head, np.full(64, 0.1, np.float32), x, logits, 4, 2)
+    return {"likeliest": np.sort(logits)[-4:]}
+
+
+def tiny_gpt(*, int8: bool) -> GPT:
+    sys.path.insert(0, str(Path(__file__).with_name("lm")))
+    from small_gpts import small_gpt
+
+    model = small_gpt().model
+    assert isinstance(model, GPT)
+    compile_step(model, int8=int8)
+    return model
+
+
+def gpt(rows: int, *, int8: bool) -> Results:
+    model = tiny_gpt(int8=int8)
+    cache = model.new_cache(rows)
+    logits = []
+    with torch.inference_mode():
+        model(torch.arange(5 * rows).view(rows, 5), cache=cache)
+        for number in range(3):
+            ids = torch.arange(rows) + number
+            logits.append(model(ids[:, None], cache=cache)[0].numpy())
+    return {"logits": np.stack(logits)}
+
+
+def all_results() -> Results:
+    """By the names of what made them."""
+    parts = {"words": counted_words(), "rows": text_rows(), "settled": settled()}
+    for arch in Arch:
+        for loss in Loss:
+            parts[f"{arch.value} {loss.value}"] = word_vectors(arch, loss)
+    for rows in (1, 3):
+        parts[f"product {rows}"] = products(np.float32, rows)
+        parts[f"8-bit product {rows}"] = products(np.int8, rows)
+        parts[f"gpt {rows}"] = gpt(rows, int8=False)
+        parts[f"8-bit gpt {rows}"] = gpt(rows, int8=True)
+    flat = {f"{part}: {name}": value for part in parts for name, value in parts[part].items()}
+    return {"compiled": np.array(compiling.ENABLED), **flat}
+
+
+if __name__ == "__main__":
+    np.savez(sys.argv[1], **all_results())

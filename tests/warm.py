@@ -1,0 +1,313 @@
+"""Commands in forks of one warm process, so that torch is loaded once and not for each of them.
+
+``Warm`` starts ``python tests/warm.py`` as a server. It imports what is heavy, never runs any of
+it (threads do not survive a fork), and forks for each request: the fork is a process that has seen
+no other command, with an empty heap of its own to spoil, and calls ``nlpkit.cli.main.main`` with
+the arguments of a command line.
+
+A ``Fault`` happens to the process on the way: a signal after so many training steps, sudden death
+after so many seconds or before so many changes to files, a disk that is full. Changes to files are
+seen by an audit hook, which Python calls before each of them, so nothing that a writer does through
+Python can be missed, and no writer has to know that it is being watched.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import errno
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn
+
+HEAVY = (
+    "torch._dynamo",  # the first optimizer imports it
+    "nlpkit.tasks.names.model",
+    "nlpkit.tasks.names.sample",
+    "nlpkit.tasks.lm.train",
+    "nlpkit.tasks.lm.model",
+    "nlpkit.tasks.tag.train",
+    "nlpkit.tasks.tag.predictor",
+    "nlpkit.tasks.classify.train",
+    "nlpkit.word2vec.model",
+    "nlpkit.word2vec.cpu",
+    "nlpkit.vectors.formats",
+    "nlpkit.vectors.query",
+    "nlpkit.cli.names",
+    "nlpkit.cli.gpt",
+    "nlpkit.cli.gpt_train",
+    "nlpkit.cli.gpt_use",
+    "nlpkit.cli.tag",
+    "nlpkit.cli.classify",
+    "nlpkit.cli.word2vec",
+    "nlpkit.cli.vectors",
+    "nlpkit.cli.info",
+    "safetensors.torch",
+)
+THREADED = (
+    "NAMES_TRAIN",
+    "GPT_TRAIN",
+    "GPT_SAMPLE",
+    "GPT_SCORE",
+    "TAG_TRAIN",
+    "CLASSIFY_TRAIN",
+    "WORD2VEC_TRAIN",
+)
+# What Python's audit hooks call the operations that change something on a disk.
+CHANGES = (
+    "open",
+    "os.chmod",
+    "os.link",
+    "os.mkdir",
+    "os.remove",
+    "os.rename",
+    "os.rmdir",
+    "os.symlink",
+    "os.truncate",
+    "shutil.rmtree",
+    "tempfile.mkdtemp",
+    "tempfile.mkstemp",
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens to a command; the default is nothing."""
+
+    signal: int = 0  # sent to itself ...
+    after_steps: int = 0  # ... when so many records of progress are out
+    die_after: float = 0.0  # seconds until it is killed
+    die_before: int = 0  # the so manieth change to files never happens: it is killed
+    fail_before: int = 0  # the so manieth change to files, and all after it, find the disk full
+    largest_file: int = 0  # bytes of a file before the disk is full
+    no_exchange: bool = False  # the system cannot let two folders change places
+    save_always: bool = False  # a checkpoint after each step
+    patch: str = ""  # MODULE:FUNCTION to call first, for a mistake that has to be found
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended. ``code`` is negative when a signal killed it, as in ``subprocess``."""
+
+    code: int
+    out: str
+    err: str
+    changes: int  # to files, as far as it came
+
+
+class Warm:
+    """``with Warm() as warm: warm.run(folder, "names", "train", ...)``."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
+        # every option has its variable: one thread, so that results are the same everywhere
+        environment |= {f"NLPKIT_{command}_THREADS": "1" for command in THREADED}
+        self._server = subprocess.Popen(
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Warm:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the server and whatever it has started."""
+        assert self._server.stdin is not None
+        self._server.stdin.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._server.pid, signal.SIGKILL)
+        self._server.wait()
+
+    def run(
+        self,
+        folder: Path,
+        *arguments: str,
+        input: str | bytes = b"",
+        fault: Fault | None = None,
+        timeout: float = 60.0,
+    ) -> Outcome:
+        """A command in a folder, to its end. One that takes too long has code -SIGALRM."""
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        with tempfile.TemporaryDirectory() as aside:
+            given = Path(aside) / "in"
+            given.write_bytes(input.encode() if isinstance(input, str) else input)
+            request = {
+                "folder": str(folder),
+                "arguments": arguments,
+                "aside": aside,
+                "timeout": timeout,
+                "fault": asdict(fault or Fault()),
+            }
+            self._server.stdin.write(json.dumps(request).encode() + b"\n")
+            self._server.stdin.flush()
+            answer = self._server.stdout.readline()
+            if not answer:
+                raise RuntimeError("the warm process ended")
+            seen = Path(aside) / "changes"
+            return Outcome(
+                json.loads(answer),
+                (Path(aside) / "out").read_text(encoding="utf-8", errors="replace"),
+                (Path(aside) / "err").read_text(encoding="utf-8", errors="replace"),
+                seen.stat().st_size if seen.exists() else 0,
+            )
+
+    def ok(self, folder: Path, *arguments: str, input: str | bytes = b"") -> str:
+        """What a command writes when all goes well."""
+        done = self.run(folder, *arguments, input=input)
+        assert done.code == 0, f"nlpkit {' '.join(arguments)}: {done.code}\n{done.err}"
+        return done.out
+
+
+# --- the server ---------------------------------------------------------------------------------
+
+
+def serve() -> None:
+    """Read requests from standard input, answer with exit codes."""
+    for name in HEAVY:
+        importlib.import_module(name)
+    answers = os.fdopen(os.dup(1), "w")
+    requests = os.fdopen(os.dup(0), "r")
+    for line in requests:
+        request = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            _run(request)
+        _, status = os.waitpid(child, 0)
+        answers.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        answers.flush()
+
+
+def _run(request: dict[str, Any]) -> NoReturn:
+    """In the fork: the streams, the fault, then the command; its code is that of the process."""
+    aside = request["aside"]
+    flags = os.O_WRONLY | os.O_CREAT
+    for number, descriptor in enumerate(
+        (
+            os.open(f"{aside}/in", os.O_RDONLY),
+            os.open(f"{aside}/out", flags),
+            os.open(f"{aside}/err", flags),
+        )
+    ):
+        os.dup2(descriptor, number)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - for as long as it lives
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    os.chdir(request["folder"])
+    sys.argv = ["nlpkit", *request["arguments"]]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    fault = Fault(**request["fault"])
+    # the default action of this signal ends a process at once and runs none of its code
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, fault.die_after or request["timeout"])
+    _prepare(fault, f"{aside}/changes")
+    from nlpkit.cli.main import main
+
+    with contextlib.ExitStack() as stack:
+        stack.push(_end)
+        main()
+    raise AssertionError("a command returned")
+
+
+def _end(kind: Any, error: BaseException | None, traceback: Any) -> NoReturn:
+    """End as the interpreter does, but leave its memory to the system: that takes a second."""
+    code = error.code if isinstance(error, SystemExit) else 1
+    if not isinstance(error, SystemExit):
+        sys.excepthook(kind, error, traceback)
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def _prepare(fault: Fault, record: str) -> None:
+    if fault.patch:
+        module, _, function = fault.patch.partition(":")
+        getattr(importlib.import_module(module), function)()
+    if fault.save_always:
+        from nlpkit.cli import progress_training
+
+        assert isinstance(progress_training.SAVE_SECONDS, float)
+        progress_training.SAVE_SECONDS = -1.0
+    if fault.after_steps:
+        from nlpkit.training import loop as training
+        from nlpkit.word2vec import train
+
+        _signal_after(training.Trainer, "fit", fault)
+        _signal_after(train.Trainer, "train", fault)
+    if fault.largest_file:
+        import resource
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # as a full disk: an error, no signal
+        resource.setrlimit(resource.RLIMIT_FSIZE, (fault.largest_file, fault.largest_file))
+    _watch_changes(fault, os.open(record, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+
+
+def _signal_after(trainer: Any, name: str, fault: Fault) -> None:
+    """The signal comes while the step's record is being looked at, so it is always the same."""
+    generator: Callable[[Any], Iterator[Any]] = getattr(trainer, name)
+
+    def watched(self: Any) -> Iterator[Any]:
+        for step, progress in enumerate(generator(self), 1):
+            if step == fault.after_steps:
+                os.kill(os.getpid(), fault.signal)
+            yield progress
+
+    setattr(trainer, name, watched)
+
+
+def _watch_changes(fault: Fault, record: int) -> None:
+    """Count changes below the working folder, one byte each, and let the fault happen."""
+    here = os.getcwd()
+    count = 0
+
+    def watch(event: str, details: tuple[Any, ...]) -> None:
+        nonlocal count
+        if event == "ctypes.dlsym" and fault.no_exchange and details[1] == "renameat2":
+            raise AttributeError("renameat2")
+        if event not in CHANGES or not _is_change(event, details, here):
+            return
+        count += 1
+        if count == fault.die_before:
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.write(record, b".")
+        undoing = event in ("os.remove", "os.rmdir", "shutil.rmtree")
+        if fault.fail_before and count >= fault.fail_before and not undoing:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(details[0]))
+
+    sys.addaudithook(watch)
+
+
+def _is_change(event: str, details: tuple[Any, ...], here: str) -> bool:
+    paths = [os.fsdecode(part) for part in details[:2] if isinstance(part, str | bytes)]
+    if event == "open":
+        paths = paths[:1]
+        flags = details[2] or 0
+        if not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            return False
+    return any(os.path.abspath(path).startswith(here + os.sep) for path in paths)
+
+
+if __name__ == "__main__":
+    serve()
