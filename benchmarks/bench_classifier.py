@@ -21,7 +21,7 @@ from typing import Any
 from bench_tagger import run
 from common import SAMPLES, nlpkit_command, print_table
 
-from nlpkit.classifier.data import read_examples
+from nlpkit.tasks.classify.data import read_examples
 
 PEERS = """
 import json, sys, time

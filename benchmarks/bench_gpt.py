@@ -29,12 +29,12 @@ from common import SAMPLES, nlpkit_command, print_table, take_turns
 
 from nlpkit import modeldir
 from nlpkit.device import keep_freed_memory
-from nlpkit.lm.characters import Characters
-from nlpkit.lm.generate import generate
-from nlpkit.lm.gpt2 import import_nanogpt
-from nlpkit.lm.gptmodel import GptModel
-from nlpkit.lm.sampling import SamplingSettings
-from nlpkit.lm.stream import StreamBatches, windows
+from nlpkit.generate.loop import generate
+from nlpkit.generate.sampling import SamplingSettings
+from nlpkit.pretrained.gpt2 import import_nanogpt
+from nlpkit.tasks.lm.model import GptModel
+from nlpkit.tasks.lm.stream import StreamBatches, windows
+from nlpkit.text.characters import Characters
 
 
 def load_nanogpt(folder: str) -> Any:

@@ -25,10 +25,10 @@ from typing import Any
 import torch
 from common import SAMPLES, print_table
 
-from nlpkit.lm.generate import generate
-from nlpkit.lm.gpt2 import import_gpt2
-from nlpkit.lm.gptmodel import GptModel
-from nlpkit.lm.sampling import SamplingSettings
+from nlpkit.generate.loop import generate
+from nlpkit.generate.sampling import SamplingSettings
+from nlpkit.pretrained.gpt2 import import_gpt2
+from nlpkit.tasks.lm.model import GptModel
 
 PROMPT = list(range(100, 116))
 TOP_K = 40

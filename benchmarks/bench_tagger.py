@@ -24,9 +24,9 @@ from typing import Any
 
 from common import SAMPLES, nlpkit_command, print_table
 
-from nlpkit.conll import Sentence
-from nlpkit.tagger.layouts import LayoutChoice
-from nlpkit.tagger.reading import read_tagged
+from nlpkit.tasks.tag.layouts import LayoutChoice
+from nlpkit.tasks.tag.reading import read_tagged
+from nlpkit.text.conll import Sentence
 
 
 def run(command: list[str], stdin: str = "") -> tuple[str, float]:

@@ -41,7 +41,7 @@ def bench_words(sentences: list[Sentence], lines: list[str]) -> None:
     import spacy
     from nltk.tokenize import NLTKWordTokenizer
 
-    from nlpkit.tokenizers import get_tokenizer
+    from nlpkit.text.tokenizers import get_tokenizer
 
     def spacy_spans(text: str) -> Spans:
         tokens = (token for token in blank(text) if not token.is_space)
@@ -87,7 +87,7 @@ def bench_sentences(sentences: list[Sentence]) -> None:
     import spacy
     from nltk.tokenize.punkt import PunktSentenceTokenizer, PunktTrainer
 
-    from nlpkit.sentences import sentence_spans
+    from nlpkit.text.sentences import sentence_spans
 
     texts = paragraphs(sentences)
     sentencizer = spacy.blank("en")
@@ -130,7 +130,7 @@ def bench_subwords(lines: list[str], vocab_size: int) -> None:
     """Equal ids, and speed against the library's quickest call on the same cores."""
     from tokenizers import Tokenizer
 
-    from nlpkit.subwords import Subwords
+    from nlpkit.text.subwords import Subwords
 
     model = Subwords.train(lines, vocab_size=vocab_size)
     library = model.backend

@@ -6,10 +6,14 @@
 Help stands between ``<!-- help: nlpkit tokenize -->`` and ``<!-- end -->``, each on a line. In a
 block fenced as ``console`` a line of ``$ `` is a command (lines of ``> `` go on with it), and what
 it prints follows. The commands of a page run in order in one folder with the sample corpora.
+
+Between ``<!-- map: folders -->`` or ``<!-- map: files -->`` and ``<!-- end -->`` stands what the
+package is made of, by the first sentences of its docstrings; README.md has such a map, too.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -23,6 +27,8 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 WIDTH = "100"
 BLOCK = re.compile(r"<!-- help: (nlpkit[\w -]*) -->\n(.*?)<!-- end -->", re.DOTALL)
+MAP = re.compile(r"<!-- map: (folders|files) -->\n(.*?)<!-- end -->", re.DOTALL)
+PACKAGE = DOCS.parent / "nlpkit"
 CONSOLE = re.compile(r"^```console\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 
 
@@ -43,6 +49,36 @@ def fill(page: str, help_of: Callable[[str], str]) -> str:
         ),
         page,
     )
+
+
+def fill_maps(page: str) -> str:
+    """The page with every map of the package drawn anew."""
+    return MAP.sub(
+        lambda match: (
+            f"<!-- map: {match[1]} -->\n"
+            f"```text\n{package_map(match[1] == 'files')}```\n<!-- end -->"
+        ),
+        page,
+    )
+
+
+def package_map(every_file: bool) -> str:
+    """Folders, and files of the package itself or all there are, each with its first sentence."""
+    rows = [("nlpkit/", first_sentence(PACKAGE / "__init__.py"))]
+    for path in sorted(PACKAGE.rglob("*.py")):
+        depth = len(path.relative_to(PACKAGE).parts)
+        if path.name == "__init__.py" and depth > 1:
+            rows.append(("  " * (depth - 1) + path.parent.name + "/", first_sentence(path)))
+        elif not path.name.startswith("__") and (depth == 1 or every_file):
+            rows.append(("  " * depth + path.name, first_sentence(path)))
+    return "".join(f"{name:<25}{text}".rstrip() + "\n" for name, text in rows)
+
+
+def first_sentence(file: Path) -> str:
+    """Of a module's docstring, cut where a line of the map is full."""
+    text = " ".join((ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").split())
+    sentence = re.split(r"\.(?: |$)", text, maxsplit=1)[0].replace("``", "")
+    return sentence if len(sentence) <= 74 else sentence[:71].rsplit(" ", 1)[0] + " ..."
 
 
 def real_help(command: str) -> str:
@@ -107,14 +143,15 @@ def rerun(page: str, folder: Path) -> str:
 
 
 def main() -> None:
-    pages = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+    paths = [*sorted(DOCS.glob("*.md")), DOCS.parent / "README.md"]
+    pages = {path: path.read_text(encoding="utf-8") for path in paths}
     wanted = sorted({command for page in pages.values() for command in commands(page)})
     with ThreadPoolExecutor() as threads:
         helps = dict(zip(wanted, threads.map(real_help, wanted), strict=True))
     different = False
     for path, page in pages.items():
         with tempfile.TemporaryDirectory() as folder:
-            new = rerun(fill(page, helps.__getitem__), Path(folder))
+            new = rerun(fill_maps(fill(page, helps.__getitem__)), Path(folder))
         if new != page:
             different = True
             sys.stdout.write(f"{path.name}\n")
