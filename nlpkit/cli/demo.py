@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -18,6 +18,7 @@ from nlpkit import textio
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.cli.progress_training import ask_to_stop
+from nlpkit.cli.signals import stop_signals
 from nlpkit.errors import NlpkitError
 from nlpkit.samples import sample_folder
 
@@ -170,28 +171,42 @@ def _run_steps(folder: Path, quick: bool) -> None:
 
 def _run(command: str, folder: Path, environment: dict[str, str]) -> int:
     """The exit code of a line of shell; when this command is stopped, so is all that it started."""
-    with ask_to_stop() as stopped:
-        process = subprocess.Popen(
-            ["bash", "-c", command], cwd=folder, env=environment, start_new_session=True
-        )
+    alive, inherited = os.pipe()
     try:
-        if stopped():
-            raise KeyboardInterrupt
-        return process.wait()
-    except KeyboardInterrupt:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
-        _await_group(process.pid)
-        raise
+        with ask_to_stop() as stopped:
+            process = subprocess.Popen(
+                ["bash", "-c", command],
+                cwd=folder,
+                env=environment,
+                start_new_session=True,
+                pass_fds=[inherited],
+            )
+            os.close(inherited)
+        try:
+            if stopped():
+                raise KeyboardInterrupt
+            return process.wait()
+        except KeyboardInterrupt:
+            for number in stop_signals():  # a second one would leave half of the files behind
+                signal.signal(number, signal.SIG_IGN)
+            _stop_group(process, alive)
+            raise
+    finally:
+        os.close(alive)
 
 
-def _await_group(group: int, seconds: float = 10.0) -> None:
-    """Wait until all processes of a group are gone, so that none writes any more; then end them."""
-    end = time.monotonic() + seconds
-    with contextlib.suppress(ProcessLookupError):
-        while True:
-            os.killpg(group, signal.SIGKILL if time.monotonic() > end else 0)
-            time.sleep(0.05)
+def _stop_group(process: subprocess.Popen[bytes], alive: int, seconds: float = 10.0) -> None:
+    """Stop all that a step started and wait until none of it can write any more.
+
+    ``alive`` reads as ended when the last process has closed its copy of the other end. To ask for
+    the group itself would not do: where nobody collects orphans, it stays for ever as a zombie.
+    """
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        if select.select([alive], [], [], seconds)[0]:
+            break
+    process.wait()
 
 
 def _command_folder(folder: Path) -> str:

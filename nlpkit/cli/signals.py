@@ -5,13 +5,16 @@ Imports nothing that takes time, so that it is in place before the rest is loade
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from types import FrameType
 
 STOPPED = 130  # exit code
+ONE_STOP = 1.0  # seconds in which several signals say one thing: a closing terminal sends two
 
 
 def stop_signals() -> list[int]:
@@ -31,14 +34,17 @@ def run_interruptible(run: Callable[[], None]) -> None:
     is loaded comes out as an ImportError.
     """
     received: int | None = None
+    last = -math.inf
     process = os.getpid()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        nonlocal received
+        nonlocal received, last
         if os.getpid() != process:  # a worker that is not ready yet
             os._exit(STOPPED)
         received = number
-        raise KeyboardInterrupt
+        before, last = last, time.monotonic()
+        if last - before > ONE_STOP:  # else it would disturb what the first one tidies up
+            raise KeyboardInterrupt
 
     def ask_again(unraisable: sys.UnraisableHookArgs) -> None:
         # raised inside a destructor or a lock of the import system, Python would drop it
@@ -47,6 +53,8 @@ def run_interruptible(run: Callable[[], None]) -> None:
             return
         import threading
 
+        nonlocal last
+        last = -math.inf
         threading.Timer(0.05, os.kill, [os.getpid(), received]).start()
 
     numbers = stop_signals()

@@ -265,3 +265,15 @@ def test_the_demo_takes_its_steps_with_it(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert ended(process).endswith("error: interrupted\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_signal_does_not_keep_the_demo_from_tidying_up(tmp_path: Path) -> None:
+    with started(["demo"], tmp_path, env={"TMPDIR": str(tmp_path)}) as process:
+        assert process.stdout is not None
+        lines_until(process.stdout, b"$ nlpkit names train")
+        time.sleep(1)
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            process.send_signal(number)
+            time.sleep(0.2)
+        assert ended(process).endswith("error: interrupted\n")
+    assert list(tmp_path.iterdir()) == []
