@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin
 
+from nlpkit import settings
 from nlpkit.errors import NlpkitError
 
 T = TypeVar("T")
@@ -80,7 +81,7 @@ def _read_fields(kind: Any, value: Any, where: str, others: bool) -> Any:
     if not isinstance(value, dict):
         refuse(where, value, "an object")
     hints = typing.get_type_hints(kind)
-    ranges: Ranges = getattr(kind, "RANGES", {})
+    ranges = settings.ranges(kind)
     known = {field.name: field for field in fields(kind) if field.init}
     between = "." if ": " in where else ": "  # the first name stands behind the file
     unknown = [name for name in value if name not in known]

@@ -124,6 +124,7 @@ ENGINES = sorted(
 # independent of each other. pretrained/ gives whole models of a task to the command line.
 LAYERS = """
     errors faults samples __init__
+    settings
     zstd parallel textplot schema memory
     textio
     folders manifest npy

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.frame import Command, new_app
@@ -47,7 +48,7 @@ def train(
     min_frequency: Annotated[
         int,
         typer.Option(
-            "--min-frequency", min=1, max=options.MANY, help="Merge only pairs seen this often."
+            "--min-frequency", min=1, max=limits.MANY, help="Merge only pairs seen this often."
         ),
     ] = 2,
     special: options.Special = None,

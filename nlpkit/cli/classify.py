@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from nlpkit import modeldir, textio
+from nlpkit import settings as limits
 from nlpkit.cli import labelling, options
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, open_output
@@ -70,7 +71,7 @@ def train(
         typer.Option(
             "--dim",
             min=1,
-            max=options.WIDEST,
+            max=limits.WIDEST,
             help="Numbers in a learned embedding.",
             show_default="bow 8, else 100",
         ),
@@ -194,7 +195,7 @@ def predict(
     model: options.Model,
     inputs: options.Inputs = None,
     k: Annotated[
-        int, typer.Option("-k", min=1, max=options.MANY, help="Show so many labels a text.")
+        int, typer.Option("-k", min=1, max=limits.MANY, help="Show so many labels a text.")
     ] = 1,
     threshold: Threshold = 0.0,
     input: Annotated[

@@ -111,8 +111,20 @@ class Command(TyperCommand):
     """A command whose help is its docstring as written, with the examples at the end."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The arguments, then the options, each group that has a name under that name."""
         hide_environment(self)
-        super().format_options(ctx, formatter)
+        groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                plain = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                name = getattr(parameter, "rich_help_panel", None) or plain
+                groups.setdefault(name, []).append(record)
+        groups["Options"] = groups.pop("Options")  # what every command has comes last
+        for name, records in groups.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         text, _, _ = self._parts()

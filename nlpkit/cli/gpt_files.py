@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from nlpkit import modeldir, textio
+from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.output import Notes, open_output
 
@@ -86,11 +87,11 @@ def attention(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to read.")],
     layer: Annotated[
         int | None,
-        typer.Option("--layer", min=1, max=options.DEEPEST, help="Only this layer, from 1."),
+        typer.Option("--layer", min=1, max=limits.DEEPEST, help="Only this layer, from 1."),
     ] = None,
     head: Annotated[
         int | None,
-        typer.Option("--head", min=1, max=options.DEEPEST, help="Only this head, from 1."),
+        typer.Option("--head", min=1, max=limits.DEEPEST, help="Only this head, from 1."),
     ] = None,
     plot: Annotated[
         str | None, typer.Option("--plot", metavar="FILE", help="Draw it to a picture.")

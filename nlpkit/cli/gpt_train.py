@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nlpkit import modeldir, textio
+from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes
@@ -51,19 +52,17 @@ def train(
         ),
     ] = DEFAULTS.size,
     layers: Annotated[
-        int | None, typer.Option("--layers", min=1, max=options.DEEPEST, help="Depth.")
+        int | None, typer.Option("--layers", min=1, max=limits.DEEPEST, help="Depth.")
     ] = None,
     heads: Annotated[
-        int | None, typer.Option("--heads", min=1, max=options.DEEPEST, help="Attention heads.")
+        int | None, typer.Option("--heads", min=1, max=limits.DEEPEST, help="Attention heads.")
     ] = None,
     dim: Annotated[
-        int | None, typer.Option("--dim", min=2, max=options.WIDEST, help="Width.")
+        int | None, typer.Option("--dim", min=2, max=limits.WIDEST, help="Width.")
     ] = None,
     block_size: Annotated[
         int | None,
-        typer.Option(
-            "--block-size", min=2, max=options.LONGEST, help="Longest context, in tokens."
-        ),
+        typer.Option("--block-size", min=2, max=limits.LONGEST, help="Longest context, in tokens."),
     ] = None,
     batch_size: options.BatchSize = None,
     dropout: options.Dropout = DEFAULTS.dropout,
@@ -91,7 +90,7 @@ def train(
     max_iters: Annotated[
         int | None,
         typer.Option(
-            "--max-iters", min=1, max=options.MANY, help="Steps, when there is no --max-time."
+            "--max-iters", min=1, max=limits.MANY, help="Steps, when there is no --max-time."
         ),
     ] = DEFAULTS.max_iters,
     max_time: options.MaxTime = None,
@@ -100,7 +99,7 @@ def train(
         typer.Option(
             "--eval-interval",
             min=1,
-            max=options.MANY,
+            max=limits.MANY,
             help="Steps between evaluations.",
             show_default="20 in all",
         ),
@@ -117,7 +116,7 @@ def train(
     sample_tokens: Annotated[
         int,
         typer.Option(
-            "--sample", min=0, max=options.LONGEST, help="Show so many tokens at each evaluation."
+            "--sample", min=0, max=limits.LONGEST, help="Show so many tokens at each evaluation."
         ),
     ] = 0,
     dtype: Annotated[
@@ -132,7 +131,7 @@ def train(
     freeze: Annotated[
         int,
         typer.Option(
-            "--freeze", min=0, max=options.DEEPEST, help="Lowest layers of --init to leave alone."
+            "--freeze", min=0, max=limits.DEEPEST, help="Lowest layers of --init to leave alone."
         ),
     ] = DEFAULTS.freeze,
     seed: options.Seed = 1,

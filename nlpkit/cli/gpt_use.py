@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.frame import UsageError
@@ -33,7 +34,7 @@ def sample(
         typer.Option("--prompt-file", metavar="FILE", help="Go on from the whole of a file."),
     ] = None,
     max_tokens: Annotated[
-        int, typer.Option("--max-tokens", "-n", min=1, max=options.MANY, help="Tokens to write.")
+        int, typer.Option("--max-tokens", "-n", min=1, max=limits.MANY, help="Tokens to write.")
     ] = 200,
     samples: Annotated[
         int, typer.Option("--samples", min=1, max=10_000, help="Texts for each prompt.")
@@ -197,7 +198,7 @@ def score(
         typer.Option(
             "--stride",
             min=1,
-            max=options.LONGEST,
+            max=limits.LONGEST,
             help="Tokens from window to window.",
             show_default="half a block",
         ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
 
 import typer
 
-from nlpkit.cli import options
+from nlpkit import settings as limits
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes
 from nlpkit.modeldir import checkpoint_path
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 Layers = Annotated[
     int,
     typer.Option(
-        "--layers", min=1, max=options.DEEPEST, help="Layers of the encoder, one on the other."
+        "--layers", min=1, max=limits.DEEPEST, help="Layers of the encoder, one on the other."
     ),
 ]
 Hidden = Annotated[
     int,
     typer.Option(
-        "--hidden", min=1, max=options.WIDEST, help="Width of each direction of the encoder."
+        "--hidden", min=1, max=limits.WIDEST, help="Width of each direction of the encoder."
     ),
 ]
 Positions = Annotated[
@@ -58,12 +58,12 @@ FineTune = Annotated[
 WordDim = Annotated[
     int,
     typer.Option(
-        "--word-dim", min=1, max=options.WIDEST, help="Numbers in a learned word embedding."
+        "--word-dim", min=1, max=limits.WIDEST, help="Numbers in a learned word embedding."
     ),
 ]
 Epochs = Annotated[
     int | None,
-    typer.Option("--epochs", min=1, max=options.MOST_EPOCHS, help="How often to go over the data."),
+    typer.Option("--epochs", min=1, max=limits.MOST_EPOCHS, help="How often to go over the data."),
 ]
 
 Settings = TypeVar("Settings")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nlpkit import modeldir, textio
+from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
@@ -41,7 +42,7 @@ def train(
     ] = None,
     test_size: Annotated[
         int | None,
-        typer.Option("--test-size", min=1, max=options.MANY, help="Number of names to hold out."),
+        typer.Option("--test-size", min=1, max=limits.MANY, help="Number of names to hold out."),
     ] = None,
     test_file: Annotated[
         str | None,
@@ -55,7 +56,7 @@ def train(
         typer.Option(
             "--epochs",
             min=0.01,
-            max=options.MOST_EPOCHS,
+            max=limits.MOST_EPOCHS,
             help="Passes over the names, when there is no --max-time.",
             show_default="7, more for few names",
         ),
@@ -65,7 +66,7 @@ def train(
         typer.Option(
             "--dim",
             min=2,
-            max=options.WIDEST,
+            max=limits.WIDEST,
             help="Width.",
             show_default="64; 96 from --max-time 3m on; 128 if recurrent",
         ),
@@ -75,13 +76,13 @@ def train(
         typer.Option(
             "--layers",
             min=1,
-            max=options.DEEPEST,
+            max=limits.DEEPEST,
             help="Depth.",
             show_default="4; 2 if recurrent",
         ),
     ] = None,
     heads: Annotated[
-        int, typer.Option("--heads", min=1, max=options.DEEPEST, help="Attention heads.")
+        int, typer.Option("--heads", min=1, max=limits.DEEPEST, help="Attention heads.")
     ] = DEFAULTS.heads,
     order: Annotated[
         int,
@@ -113,7 +114,7 @@ def train(
         typer.Option(
             "--batch-size",
             min=1,
-            max=options.LONGEST,
+            max=limits.LONGEST,
             help="Rows of 32 characters to a step.",
             show_default="up to 64",
         ),
@@ -212,7 +213,7 @@ def train(
 def sample(
     model: options.Model,
     count: Annotated[
-        int, typer.Option("--count", "-n", min=1, max=options.MANY, help="Names to make.")
+        int, typer.Option("--count", "-n", min=1, max=limits.MANY, help="Names to make.")
     ] = 20,
     prefix: Annotated[str, typer.Option("--prefix", help="Begin so; - reads one a line.")] = "",
     suffix: Annotated[str, typer.Option("--suffix", help="End so.")] = "",
@@ -222,11 +223,11 @@ def sample(
     ] = "",
     min_length: Annotated[
         int,
-        typer.Option("--min-length", min=1, max=options.MANY, help="Fewest characters of a name."),
+        typer.Option("--min-length", min=1, max=limits.MANY, help="Fewest characters of a name."),
     ] = 1,
     max_length: Annotated[
         int | None,
-        typer.Option("--max-length", min=1, max=options.MANY, help="Most characters of a name."),
+        typer.Option("--max-length", min=1, max=limits.MANY, help="Most characters of a name."),
     ] = None,
     label: Annotated[str, typer.Option("--label", help="Names of this label.")] = "",
     unique: Annotated[bool, typer.Option("--unique", help="No name twice.")] = False,
@@ -235,7 +236,7 @@ def sample(
     ] = False,
     tries: Annotated[
         int,
-        typer.Option("--tries", min=1, max=options.MANY, help="Names to draw before giving up."),
+        typer.Option("--tries", min=1, max=limits.MANY, help="Names to draw before giving up."),
     ] = 10_000,
     temperature: options.Temperature = 1.0,
     top_k: options.TopK = 0,
@@ -320,7 +321,7 @@ def score(
         typer.Option(
             "--least",
             min=1,
-            max=options.MANY,
+            max=limits.MANY,
             help="Only the N names least like the training names.",
         ),
     ] = None,
@@ -368,7 +369,7 @@ def score(
 def report(
     model: options.Model,
     count: Annotated[
-        int, typer.Option("--count", "-n", min=1, max=options.MANY, help="Names to make.")
+        int, typer.Option("--count", "-n", min=1, max=limits.MANY, help="Names to make.")
     ] = 1000,
     plot: Annotated[
         str | None,

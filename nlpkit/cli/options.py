@@ -11,17 +11,8 @@ import typer
 
 from nlpkit.cli.frame import NoInput, UsageError
 from nlpkit.cli.terminal import visible
+from nlpkit.settings import LARGEST_SEED, LONGEST, MANY, MOST_WORKERS
 from nlpkit.textio import STDIN, Block, parse_json, read_blocks
-
-# The largest values that options take: far beyond any use, and still no danger to the machine. What
-# is allowed here and does not fit in memory is refused by its size, see nlpkit.memory.
-MANY = 1_000_000_000  # of what is only counted or compared
-WIDEST = 65_536  # numbers in a vector or layer
-DEEPEST = 1_000  # layers, heads
-LONGEST = 1_048_576  # tokens in a context, rows in a batch
-MOST_EPOCHS = 1_000_000
-MOST_WORKERS = 1_024  # threads or processes
-LARGEST_SEED = 2**32 - 1  # what every library takes
 
 Inputs = Annotated[
     list[str] | None,

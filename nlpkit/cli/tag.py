@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from nlpkit import folders, modeldir, textio
+from nlpkit import settings as limits
 from nlpkit.cli import labelling, options
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, open_output
@@ -39,7 +40,7 @@ TokenColumn = Annotated[
     typer.Option(
         "--token-column",
         min=1,
-        max=options.MANY,
+        max=limits.MANY,
         help="Column of the token.",
         show_default="detected",
     ),
@@ -48,8 +49,8 @@ TagColumn = Annotated[
     int | None,
     typer.Option(
         "--tag-column",
-        min=-options.MANY,
-        max=options.MANY,
+        min=-limits.MANY,
+        max=limits.MANY,
         help="Column of the tag; negative from the end.",
         show_default="entities if any, else the last",
     ),
@@ -133,7 +134,7 @@ def train(
     epochs: labelling.Epochs = None,
     batch_tokens: Annotated[
         int | None,
-        typer.Option("--batch-tokens", min=1, max=options.LONGEST, help="Tokens to a step."),
+        typer.Option("--batch-tokens", min=1, max=limits.LONGEST, help="Tokens to a step."),
     ] = None,
     lr: options.LearningRate = None,
     seed: options.Seed = 1,
@@ -304,7 +305,7 @@ def evaluate(
     worst: Annotated[
         int,
         typer.Option(
-            "--worst", min=0, max=options.MANY, help="Show so many sentences with most mistakes."
+            "--worst", min=0, max=limits.MANY, help="Show so many sentences with most mistakes."
         ),
     ] = 0,
     json: options.Json = False,

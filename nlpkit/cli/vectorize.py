@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.frame import Command, UsageError, new_app
@@ -42,7 +43,7 @@ def vectorize(
         typer.Option(
             "--buckets",
             min=1,
-            max=options.MANY,
+            max=limits.MANY,
             help="No vocabulary: hash tokens into so many columns.",
         ),
     ] = None,
@@ -51,7 +52,7 @@ def vectorize(
         typer.Option(
             "--maxlen",
             min=1,
-            max=options.LONGEST,
+            max=limits.LONGEST,
             help="For one-hot: pad or cut lines to so many tokens.",
         ),
     ] = None,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
@@ -298,7 +299,7 @@ def expand(
     number: Annotated[
         int,
         typer.Option(
-            "--number", "-n", min=1, max=options.MANY, help="Words to add for a word, at most."
+            "--number", "-n", min=1, max=limits.MANY, help="Words to add for a word, at most."
         ),
     ] = QUERY.expand_n,
     minimum: Annotated[

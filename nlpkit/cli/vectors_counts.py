@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.output import Notes
@@ -18,7 +19,7 @@ def from_counts(
     output: shared.NewVectors,
     inputs: options.Inputs = None,
     dim: Annotated[
-        int, typer.Option("--dim", min=1, max=options.WIDEST, help="Numbers in a vector.")
+        int, typer.Option("--dim", min=1, max=limits.WIDEST, help="Numbers in a vector.")
     ] = COUNTS.dim,
     window: Annotated[
         int,
@@ -33,12 +34,12 @@ def from_counts(
     min_count: Annotated[
         int,
         typer.Option(
-            "--min-count", min=1, max=options.MANY, help="Leave out words seen fewer times."
+            "--min-count", min=1, max=limits.MANY, help="Leave out words seen fewer times."
         ),
     ] = COUNTS.min_count,
     max_vocab: Annotated[
         int | None,
-        typer.Option("--max-vocab", min=1, max=options.MANY, help="Keep so many words at most."),
+        typer.Option("--max-vocab", min=1, max=limits.MANY, help="Keep so many words at most."),
     ] = COUNTS.max_vocab,
     smoothing: Annotated[
         float,

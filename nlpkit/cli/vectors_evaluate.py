@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
@@ -42,7 +43,7 @@ def analogies(
         typer.Option(
             "--restrict",
             min=1,
-            max=options.MANY,
+            max=limits.MANY,
             metavar="N",
             help="Only the N most frequent words.",
         ),

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nlpkit import modeldir
+from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.frame import UsageError
@@ -140,7 +141,7 @@ def pca(
     vectors: shared.VectorsArgument,
     output: shared.NewVectors,
     dim: Annotated[
-        int, typer.Option("--dim", min=1, max=options.WIDEST, help="Numbers to keep for a word.")
+        int, typer.Option("--dim", min=1, max=limits.WIDEST, help="Numbers to keep for a word.")
     ],
     to: shared.To = None,
     force: options.Force = False,

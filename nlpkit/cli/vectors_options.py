@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nlpkit.cli import options
+from nlpkit import settings as limits
 from nlpkit.cli.output import Notes
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.settings import QUERY, Format
@@ -30,14 +30,14 @@ Words = Annotated[
     ),
 ]
 Number = Annotated[
-    int, typer.Option("--number", "-n", min=1, max=options.MANY, help="Answers to a question.")
+    int, typer.Option("--number", "-n", min=1, max=limits.MANY, help="Answers to a question.")
 ]
 Restrict = Annotated[
     int | None,
     typer.Option(
         "--restrict",
         min=1,
-        max=options.MANY,
+        max=limits.MANY,
         metavar="N",
         help="Only the N most frequent words.",
         show_default="all",

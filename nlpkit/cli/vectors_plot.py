@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
@@ -24,9 +25,7 @@ def plot(
     ] = None,
     top: Annotated[
         int | None,
-        typer.Option(
-            "--top", min=1, max=options.MANY, help="Show the so many most frequent words."
-        ),
+        typer.Option("--top", min=1, max=limits.MANY, help="Show the so many most frequent words."),
     ] = None,
     method: Annotated[
         Projection,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.frame import Command, new_app
@@ -29,7 +30,7 @@ def build(
     min_count: Annotated[
         int,
         typer.Option(
-            "--min-count", min=1, max=options.MANY, help="Leave out tokens seen fewer times."
+            "--min-count", min=1, max=limits.MANY, help="Leave out tokens seen fewer times."
         ),
     ] = 1,
     max_size: Annotated[
@@ -37,7 +38,7 @@ def build(
         typer.Option(
             "--max-size",
             min=1,
-            max=options.MANY,
+            max=limits.MANY,
             help="Keep so many entries at most, special tokens included.",
         ),
     ] = None,
