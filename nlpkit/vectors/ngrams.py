@@ -85,7 +85,9 @@ class NgramVectors:
     def rows(self, word: str) -> list[int]:
         """The bucket of each n-gram of a word."""
         found = ngrams(word, self.shortest, self.longest)
-        return [hash_ngram(ngram.encode()) % self.buckets for ngram in found]
+        return [
+            hash_ngram(ngram.encode("utf-8", "surrogateescape")) % self.buckets for ngram in found
+        ]
 
     def vector(self, word: str) -> Floats | None:
         """The mean of the word's n-gram vectors; nothing when it has no n-gram."""
@@ -133,7 +135,10 @@ def bucket_rows(
     The hashes of all n-grams of one length advance together, a byte at a time.
     """
     # the end of a sentence has no n-grams: it is not a word
-    marked = [b"" if word == END_OF_SENTENCE else f"<{word}>".encode() for word in words]
+    marked = [
+        b"" if word == END_OF_SENTENCE else f"<{word}>".encode("utf-8", "surrogateescape")
+        for word in words
+    ]
     text = np.frombuffer(b"".join(marked), np.uint8)
     starts = np.flatnonzero((text & 0xC0) != 0x80)  # of each character
     word_of = np.repeat(np.arange(len(words)), [len(each) for each in marked])[starts]

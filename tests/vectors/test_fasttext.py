@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nlpkit.errors import NlpkitError
-from nlpkit.vectors.ngrams import NgramVectors, bucket_rows, hash_ngram, ngrams
 from nlpkit.vectors.formats import load
+from nlpkit.vectors.ngrams import NgramVectors, bucket_rows, hash_ngram, ngrams
 
 WORDS = [("the", 9), ("café", 4), ("</s>", 3)]
 DIM, BUCKETS, SHORTEST, LONGEST = 4, 50, 2, 3
