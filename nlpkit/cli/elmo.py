@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -34,8 +33,6 @@ def train(
     pattern: options.Pattern = None,
     lower: options.Lower = False,
     settings: ElmoSettings,
-    max_time: options.MaxTime = None,
-    seed: options.Seed = 1,
     device: options.Device = "auto",
     threads: options.Threads = 0,
     force: options.Force = False,
@@ -60,7 +57,6 @@ def train(
 
     notes = Notes(quiet)
     modeldir.check_new(output, force=force)
-    settings = replace(settings, seed=seed, max_time=max_time)
     tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
     chosen = prepare_torch(device, threads, notes)
     blocks = options.read_inputs(text, encoding, errors)
@@ -70,7 +66,7 @@ def train(
     with memory_advice():
         run = ElmoRun(sentences, settings, chosen)
     notes.say(
-        f"{len(sentences.places):,} words in {len(sentences):,} lines, {len(run.vocab):,} are "
+        f"{sentences.tokens:,} words in {len(sentences):,} lines, {len(run.vocab):,} are "
         f"predicted by name; {run.parameters:,} parameters"
     )
     checkpoint = modeldir.checkpoint_path(output)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 BEGIN_SENTENCE, END_SENTENCE, BEGIN_WORD, END_WORD, FILL = range(256, 261)
 N_CHARACTERS = 262  # with 0, which pads
-MARKS = 2  # begin and end of a word
+MARKS = 2  # begin and end, of a word and of a sentence
 
 
 def word_rows(words: Sequence[str], longest: int) -> NDArray[np.int16]:

@@ -19,6 +19,7 @@ from nlpkit.models.elmo import Elmo, ElmoArchitecture, SentenceBatch
 from nlpkit.nn.projected_lstm import LstmState
 from nlpkit.text.vocab import UNK, Vocab
 from nlpkit.text.word_bytes import boundary_rows, word_rows
+from nlpkit.training.batches import plan
 
 BEGIN, END = "<s>", "</s>"
 SPECIALS = (UNK, BEGIN, END)
@@ -102,20 +103,10 @@ class ElmoModel(modeldir.Model):
 
     def _embed(self, sentences: list[Sequence[str]], batch_tokens: int) -> list[Floats]:
         found: dict[int, Floats] = {}
-        order = sorted(range(len(sentences)), key=lambda place: len(sentences[place]))
-        start = 0
-        while start < len(order):
-            end = start + 1
-            while end < len(order) and (end + 1 - start) * (len(sentences[order[end]]) + 2) <= max(
-                1, batch_tokens
-            ):
-                end += 1
-            rows = order[start:end]
+        for rows in plan([len(sentence) + 2 for sentence in sentences], batch_tokens):
             layers, _ = self.model(self.batch([sentences[row] for row in rows]))
-            for place, row in enumerate(rows):
-                inside = layers[:, place, 1 : 1 + len(sentences[row])]
-                found[row] = inside.cpu().numpy()
-            start = end
+            for place, row in enumerate(rows.tolist()):
+                found[row] = layers[:, place, 1 : 1 + len(sentences[row])].cpu().numpy()
         return [found[place] for place in range(len(sentences))]
 
     @torch.no_grad()

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nlpkit.schema import SEED, Ranges
-from nlpkit.settings import DATA, DEEPEST, LONGEST, MANY, TRAINING, WIDEST, option
-
-if TYPE_CHECKING:
-    from nlpkit.training.loop import TrainingSettings
+from nlpkit.settings import DATA, DEEPEST, LONGEST, MANY, TRAINING, WIDEST, changed, option
+from nlpkit.training.settings import TrainerSettings
 
 
 @dataclass(frozen=True)
-class ElmoSettings:
+class ElmoSettings(TrainerSettings):
     """Options of ``nlpkit elmo train``."""
 
     dim: int = option(128, "Width of a direction; a vector has twice that.", low=1, high=WIDEST)
@@ -40,12 +36,10 @@ class ElmoSettings:
         0.02, "Last part of the lines to hold out; 0 is none.", low=0.0, high=0.9, group=DATA
     )
     batch_tokens: int = option(4096, "Words to a step.", low=1, high=LONGEST, group=TRAINING)
-    lr: float = option(0.003, "Highest learning rate of AdamW.", low=0.0, high=10.0, group=TRAINING)
-    dropout: float = option(
-        0.1, "Share of what goes into each LSTM set to 0.", low=0.0, high=0.9, group=TRAINING
-    )
-    warmup: float = option(
-        0.05, "Share of the run with a rising rate.", low=0.0, high=1.0, group=TRAINING
+    lr: float = changed(TrainerSettings, "lr", 0.003)
+    weight_decay: float = changed(TrainerSettings, "weight_decay", 0.01)
+    dropout: float = changed(
+        TrainerSettings, "dropout", 0.1, help="Share of what goes into each LSTM set to 0."
     )
     epochs: float = option(
         5.0,
@@ -54,23 +48,6 @@ class ElmoSettings:
         high=1e6,
         group=TRAINING,
     )
-    dtype: Literal["float32", "bfloat16"] = option("float32", "Of the arithmetic.", group=TRAINING)
-    seed: int = 1
-    max_time: float | None = None
-
-    RANGES: ClassVar[Ranges] = {"seed": SEED}
-
-    def training(self, per_epoch: int) -> TrainingSettings:
-        """What the loop needs to know, with so many batches to an epoch."""
-        from nlpkit.training.loop import TrainingSettings
-
-        return TrainingSettings(
-            max_steps=None if self.max_time else max(1, round(self.epochs * per_epoch)),
-            max_time=self.max_time,
-            warmup=self.warmup,
-            dtype=self.dtype,
-            seed=self.seed,
-        )
 
 
 def split_filters(total: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

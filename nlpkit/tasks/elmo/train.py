@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nlpkit import modeldir, registry
@@ -20,56 +19,59 @@ from nlpkit.nn.optimizers import adamw
 from nlpkit.tasks.elmo.model import BEGIN, END, SPECIALS, ElmoModel
 from nlpkit.tasks.elmo.settings import ElmoSettings, split_filters
 from nlpkit.text.vocab import UNK, Vocab
-from nlpkit.text.word_bytes import boundary_rows, word_rows
-from nlpkit.training.batches import LengthBatches
+from nlpkit.text.word_bytes import MARKS, boundary_rows, word_rows
+from nlpkit.training.batches import Batches, Padded, Ragged
 from nlpkit.training.loop import Trainer
 
 LONGEST = 400  # words that are read in a row; a longer line is cut
-STEP = 4  # lengths are rounded up to this: more sentences fit together
 EVAL_BATCHES = 16
-
-Ids = NDArray[np.int64]
 
 
 class Sentences:
-    """Lines of words as numbers: which distinct word stands where, and where lines begin.
+    """Lines of words as numbers: distinct words, and which of them stands where, between marks.
+
+    Words are counted from 2 on; 0 and 1 are the begin and the end of a line.
 
     >>> lines = Sentences.read([["a", "b"], [], ["a"]])
-    >>> lines.words, lines.places.tolist(), lines.starts.tolist()
-    (['a', 'b'], [0, 1, 0], [0, 2, 3])
+    >>> lines.words, lines.lines.ids.tolist()
+    (['a', 'b'], [0, 2, 3, 1, 0, 2, 1])
     """
 
-    def __init__(self, words: list[str], places: NDArray[np.int32], starts: Ids) -> None:
-        self.words, self.places, self.starts = words, places, starts
+    def __init__(self, words: list[str], lines: Ragged) -> None:
+        self.words, self.lines = words, lines
 
     @classmethod
     def read(cls, lines: Iterable[Sequence[str]]) -> Sentences:
         """Lines without words are passed over, long ones are cut."""
         distinct: dict[str, int] = {}
-        parts: list[NDArray[np.int32]] = []
-        starts = [0]
+        rows = []
         for words in lines:
-            ids = [distinct.setdefault(word, len(distinct)) for word in words]
+            ids = [distinct.setdefault(word, len(distinct) + MARKS) for word in words]
             for start in range(0, len(ids), LONGEST):
-                parts.append(np.array(ids[start : start + LONGEST], np.int32))
-                starts.append(starts[-1] + len(parts[-1]))
-        if not parts:
+                rows.append([0, *ids[start : start + LONGEST], 1])
+        if not rows:
             raise NlpkitError("no words to learn from", hint="text, a sentence a line")
-        return cls(list(distinct), np.concatenate(parts), np.array(starts))
+        return cls(list(distinct), Ragged(rows))
 
     def __len__(self) -> int:
-        return len(self.starts) - 1
+        return len(self.lines)
+
+    @property
+    def tokens(self) -> int:
+        """Words in all."""
+        return len(self.lines.ids) - MARKS * len(self)
 
     def vocabulary(self, upto: int, min_count: int, max_size: int) -> Vocab:
         """The words that the first ``upto`` lines have, by count; marks first."""
-        numbers = np.bincount(self.places[: self.starts[upto]], minlength=len(self.words))
-        counts = Counter(dict(zip(self.words, numbers.tolist(), strict=True)))
+        end = int(self.lines.lengths[:upto].sum())
+        numbers = np.bincount(self.lines.ids[:end], minlength=len(self.words) + MARKS)
+        counts = Counter(dict(zip(self.words, numbers[MARKS:].tolist(), strict=True)))
         return Vocab.from_counts(counts, specials=SPECIALS, min_count=min_count, max_size=max_size)
 
     def data_hash(self) -> str:
         """A fingerprint of the text."""
         words = "\n".join(self.words).encode("utf-8", "surrogatepass")
-        return modeldir.data_hash([words, self.places.tobytes(), self.starts.tobytes()])
+        return modeldir.data_hash([words, self.lines.ids.tobytes()])
 
 
 class ElmoRun:
@@ -117,46 +119,43 @@ class ElmoRun:
         )
         marks = [self.vocab.ids[BEGIN], self.vocab.ids[END]]
         self._targets = np.array([*marks, *self.vocab.encode(sentences.words)])
-        lengths = np.diff(sentences.starts)
-        rounded = -(-lengths // STEP) * STEP
-        self._batches = LengthBatches(rounded[: self.n_train], settings.batch_tokens, settings.seed)
-        self._heldout = LengthBatches(rounded[self.n_train :], settings.batch_tokens, settings.seed)
+        self._batches, self._heldout = (
+            Batches(part, tokens=settings.batch_tokens, seed=settings.seed, fill=1)
+            for part in (
+                _between(sentences.lines, 0, self.n_train),
+                _between(sentences.lines, self.n_train, len(sentences)),
+            )
+        )
         self.trainer = Trainer(
             self.model,
-            [adamw(self.model.parameters(), lr=settings.lr, betas=(0.9, 0.98))],
+            [adamw(self.model.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)],
             self._loss,
-            settings.training(self._batches.per_epoch),
+            settings.loop(max(1, round(settings.epochs * self._batches.per_epoch))),
             evaluate=self._heldout_loss if held_out else None,
         )
 
-    def batch(self, rows: Ids) -> tuple[SentenceBatch, Tensor]:
-        """Some lines between marks, and the words to predict, (B, T)."""
-        starts = self.sentences.starts
-        lengths = (starts[rows + 1] - starts[rows]) + 2
-        places = np.ones((len(rows), int(lengths.max())), np.int64)  # end marks
-        places[:, 0] = 0
-        for place, row in enumerate(rows):
-            words = self.sentences.places[starts[row] : starts[row + 1]]
-            places[place, 1 : 1 + len(words)] = words + 2
-        distinct, where = np.unique(places, return_inverse=True)
+    def batch(self, lines: Padded) -> tuple[SentenceBatch, Tensor]:
+        """Lines between marks, distinct words once, and the words to predict, (B, T)."""
+        distinct, where = np.unique(lines.ids, return_inverse=True)
         batch = SentenceBatch(
             torch.from_numpy(self._rows[distinct].astype(np.int64)).to(self.device),
-            torch.from_numpy(where.reshape(places.shape)).to(self.device),
-            torch.from_numpy(lengths).to(self.device),
+            torch.from_numpy(where.reshape(lines.ids.shape)).to(self.device),
+            torch.from_numpy(lines.lengths).to(self.device),
         )
-        return batch, torch.from_numpy(self._targets[places]).to(self.device)
+        return batch, torch.from_numpy(self._targets[lines.ids]).to(self.device)
 
     def _loss(self, number: int) -> tuple[Tensor, int]:
-        batch, targets = self.batch(self._batches.rows(number))
-        return self.model.loss(batch, targets), int(batch.lengths.sum()) - 2 * len(batch.lengths)
+        lines = self._batches[number].columns[0]
+        batch, targets = self.batch(lines)
+        return self.model.loss(batch, targets), int(lines.mask.sum()) - MARKS * len(lines.ids)
 
     def _heldout_loss(self) -> float:
         """Of as many batches as are soon done, the same every time."""
         total = count = 0.0
         for number in range(min(EVAL_BATCHES, self._heldout.per_epoch)):
-            batch, targets = self.batch(self._heldout.rows(number) + self.n_train)
-            predicted = int(batch.lengths.sum())
-            total += self.model.loss(batch, targets).item() * predicted
+            lines = self._heldout[number].columns[0]
+            predicted = int(lines.mask.sum()) - len(lines.ids)
+            total += self.model.loss(*self.batch(lines)).item() * predicted
             count += predicted
         return total / count
 
@@ -173,7 +172,7 @@ class ElmoRun:
         self.trainer.keep_best()
         best = self.trainer.counters.best_loss
         unknown = self.vocab.ids[UNK]
-        shares = self._targets[self.sentences.places + 2] == unknown
+        shares = self._targets[self.sentences.lines.ids] == unknown
         elmo = ElmoModel(self.model.eval(), self.vocab)
         elmo.config = modeldir.ModelConfig(
             kind=registry.ELMO,
@@ -194,3 +193,11 @@ class ElmoRun:
     def save(self, path: str, *, force: bool = False) -> None:
         """Write the model folder."""
         self.finished().save(path, force=force)
+
+
+def _between(lines: Ragged, start: int, end: int) -> Ragged:
+    """Some of the lines, without a copy of them."""
+    part = Ragged([])
+    part.lengths, part.starts = lines.lengths[start:end], lines.starts[start:end]
+    part.ids = lines.ids
+    return part
