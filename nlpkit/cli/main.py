@@ -54,6 +54,10 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "word2vec": Entry(
             "word2vec", "Word vectors by word2vec: train, and show training examples."
         ),
+        "walks": Entry(
+            "walks",
+            "Walk at random over a graph and print each walk as a line of nodes (node2vec).",
+        ),
         "vectors": Entry("vectors", "Word vectors: ask, evaluate, convert, plot."),
         "elmo": Entry("elmo", "Word vectors in context by ELMo: train, embed, import."),
         "classify": Entry("classify", "Label whole texts: sentiment, topic, language."),
