@@ -152,6 +152,47 @@ class CountSettings:
         return self.weighting or by_method[self.method]
 
 
+class TextMethod(str, Enum):
+    """The mean of a text's words, or SIF: frequent words count less (Arora et al. 2017)."""
+
+    MEAN = "mean"
+    SIF = "sif"
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """How the words of a text become one vector."""
+
+    method: TextMethod = option(
+        TextMethod.SIF, "mean: of all words; sif: frequent words count less.", group=MODEL
+    )
+    a: float = option(1e-3, "sif: a word counts a / (a + its share of text).", low=1e-9, high=1e3)
+    common: bool = option(
+        True,
+        "sif: take out what the texts have in common.",
+        flags=("--common/--keep-common",),
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "method", TextMethod(self.method))
+        check(self)
+
+
+@dataclass(frozen=True)
+class AlignSettings:
+    """How two sets are brought into one space."""
+
+    held_out: float = option(
+        0.1, "Part of the pairs that is kept for testing.", low=0.0, high=0.9, group=MODEL
+    )
+    restrict: int | None = None  # the so many most frequent words
+    neighbours: int = 5  # that are shown for a word
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
 @dataclass(frozen=True)
 class PlotSettings:
     """A picture of words in a plane."""
