@@ -155,6 +155,8 @@ def import_bert(folder: str | os.PathLike[str]) -> BertModel:
     text_vectors = _read_text_vectors(path, settings)
     codec = WordPiece.load(path)
     check_vocabulary(codec, settings, folder)
+    if settings.layers > len(tensors):  # or naming them all takes for ever
+        raise NlpkitError(f"{folder}: the weights lack most of {settings.layers} layers")
     try:
         ours = _from_theirs(settings, form, tensors, folder)
     except KeyError as error:
