@@ -20,6 +20,7 @@ GPT = "gpt"
 TAGGER = "tagger"
 CLASSIFIER = "classifier"
 BERT = "bert"
+BERT_INDEX = "bert-index"
 
 _VECTORS_CLASS = "nlpkit.vectors.store:Vectors"
 CLASSES = {  # kind -> "module:class"; a class has load(path)
@@ -30,6 +31,7 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
     TAGGER: "nlpkit.tasks.tag.predictor:Tagger",
     CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
     BERT: "nlpkit.models.bert_model:BertModel",
+    BERT_INDEX: "nlpkit.tasks.bert.index:SearchIndex",
 }
 
 

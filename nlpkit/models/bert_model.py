@@ -74,9 +74,15 @@ class BertModel(modeldir.Model):
         modeldir.write_weights(folder, self.model.state_dict())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> BertModel:
-        """Read a model folder."""
-        config = modeldir.load_config(path, kind=registry.BERT)
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        device: torch.device | str = "cpu",
+        *,
+        kind: str = registry.BERT,
+    ) -> BertModel:
+        """Read a model folder, or another ``kind`` of folder that has a BERT in it."""
+        config = modeldir.load_config(path, kind=kind)
         where = f"{Path(path) / modeldir.CONFIG}: settings"
         values = config.settings
         settings = BertSettings.from_dict(values.get("architecture"), f"{where}.architecture")
@@ -143,6 +149,20 @@ class BertModel(modeldir.Model):
         Its vector is then the mean of those of its parts, by their tokens (max: their maximum).
         """
         pooling = pooling or self.text_vectors.pooling
+        owners, rows = self.parts(texts)
+        parts = self._part_vectors(rows, pooling, layer)
+        found = parts if len(rows) == len(texts) else _join(parts, owners, rows, pooling)
+        if self.text_vectors.normalize if normalize is None else normalize:
+            found = torch.nn.functional.normalize(found, dim=-1)
+        return found
+
+    def part_vectors(self, texts: Sequence[str]) -> tuple[list[int], Tensor]:
+        """A vector for each part of each text (P, C), and the number of its text."""
+        owners, rows = self.parts(texts)
+        return owners, self._part_vectors(rows, self.text_vectors.pooling, None)
+
+    def parts(self, texts: Sequence[str]) -> tuple[list[int], list[list[int]]]:
+        """Texts as rows of ids that fit into one reading, and the number of each one's text."""
         room = self.max_length - 2
         owners: list[int] = []
         rows: list[list[int]] = []
@@ -150,12 +170,14 @@ class BertModel(modeldir.Model):
             for start in range(0, max(1, len(ids)), room):
                 owners.append(number)
                 rows.append(self.codec.wrap(ids[start : start + room]))
-        parts = torch.empty(len(rows), self.model.settings.dim)
+        return owners, rows
+
+    def _part_vectors(
+        self, rows: Sequence[Sequence[int]], pooling: Pooling, layer: int | None
+    ) -> Tensor:
+        found = torch.empty(len(rows), self.model.settings.dim)
         for batch, states, inside in self.states(rows, layer=layer):
-            parts[batch] = pool(states, inside, pooling).float().cpu()
-        found = parts if len(rows) == len(texts) else _join(parts, owners, rows, pooling)
-        if self.text_vectors.normalize if normalize is None else normalize:
-            found = torch.nn.functional.normalize(found, dim=-1)
+            found[batch] = pool(states, inside, pooling).float().cpu()
         return found
 
     def count_long(self, texts: Sequence[str]) -> int:
