@@ -21,6 +21,7 @@ TAGGER = "tagger"
 CLASSIFIER = "classifier"
 BERT = "bert"
 BERT_INDEX = "bert-index"
+ELMO = "elmo"
 
 _VECTORS_CLASS = "nlpkit.vectors.store:Vectors"
 CLASSES = {  # kind -> "module:class"; a class has load(path)
@@ -32,6 +33,7 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
     CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
     BERT: "nlpkit.models.bert_model:BertModel",
     BERT_INDEX: "nlpkit.tasks.bert.index:SearchIndex",
+    ELMO: "nlpkit.tasks.elmo.model:ElmoModel",
 }
 
 

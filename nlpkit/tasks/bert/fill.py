@@ -80,10 +80,8 @@ def fill(
     """The likeliest fillings of a text, best first: ``top`` of one mask or of a beam, else one."""
     ids = masked_ids(bert, text)
     masks = [place for place, index in enumerate(ids) if index == bert.codec.mask_id]
-    if len(masks) == 1:
-        width = top
-    else:
-        width = max(beam, top) if order == "beam" else 1
+    several = max(beam, top) if order == "beam" else 1
+    width = top if len(masks) == 1 else several
     hypotheses = [_Hypothesis(ids, 0.0)]
     for _ in masks:
         scores = log_probabilities(bert, [hypothesis.ids for hypothesis in hypotheses])
