@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class SearchIndex(modeldir.Model):
         vectors: Floats,
         owners: NDArray[np.int64],
         offsets: NDArray[np.int64],
-        text: bytes | memoryview | np.memmap,
+        text: Any,  # bytes, or a file of them that is mapped
         places: list[Place],
     ) -> None:
         self.bert, self.vectors, self.owners = bert, vectors, owners
