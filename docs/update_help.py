@@ -1,7 +1,7 @@
 """Bring the pages in docs/ up to date: what --help says, and what the commands shown there print.
 
-    python docs/update_help.py            rewrites help and maps in the pages that differ, in seconds
-    python docs/update_help.py --console  also runs the commands that pages show, some of which train
+    python docs/update_help.py            renews help and maps, in seconds
+    python docs/update_help.py --console  also runs the commands that pages show; some of them train
     python docs/update_help.py --check    only names what differs, and fails if anything does
 
 Help stands between ``<!-- help: nlpkit tokenize -->`` and ``<!-- end -->``, each on a line. In a
