@@ -21,6 +21,7 @@ TAGGER = "tagger"
 CLASSIFIER = "classifier"
 ELMO = "elmo"
 BERT = "bert"
+BERT_INDEX = "bert-index"
 QA = "qa"
 
 _VECTORS_CLASS = "nlpkit.vectors.store:Vectors"
@@ -33,6 +34,7 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
     CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
     ELMO: "nlpkit.models.elmo_model:ElmoModel",
     BERT: "nlpkit.models.bert_model:BertModel",
+    BERT_INDEX: "nlpkit.tasks.bert.index:SearchIndex",
     QA: "nlpkit.tasks.qa.model:QaModel",
 }
 

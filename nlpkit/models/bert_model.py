@@ -20,6 +20,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.models.bert import Bert
 from nlpkit.models.bert_settings import BertSettings, Pooling
 from nlpkit.text.wordpiece import TOKENIZER, WordPiece
+from nlpkit.training.batches import Ragged, plan
 
 BATCH_TOKENS = 2048  # of one pass through the model, padding included
 Segments = Sequence[Sequence[int]]
@@ -73,9 +74,15 @@ class BertModel(modeldir.Model):
         modeldir.write_weights(folder, self.model.state_dict())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> BertModel:
-        """Read a model folder."""
-        config = modeldir.load_config(path, kind=registry.BERT)
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        device: torch.device | str = "cpu",
+        *,
+        kind: str = registry.BERT,
+    ) -> BertModel:
+        """Read a model folder, or another ``kind`` of folder that has a BERT in it."""
+        config = modeldir.load_config(path, kind=kind)
         where = f"{Path(path) / modeldir.CONFIG}: settings"
         values = config.settings
         settings = BertSettings.from_dict(values.get("architecture"), f"{where}.architecture")
@@ -115,18 +122,19 @@ class BertModel(modeldir.Model):
         embeddings, None the last.
         """
         self.model.eval()
-        lengths = [len(row) for row in rows]
-        for batch in batches_by_length(lengths, batch_tokens):
-            idx, inside = pad_rows([rows[i] for i in batch], self.codec.pad_id, self.device)
+        ids = Ragged(rows)
+        kinds_of_ids = None if segments is None or self.model.segment is None else Ragged(segments)
+        for batch in plan(ids.lengths, batch_tokens):
+            idx, inside = ids.pad(batch, self.codec.pad_id).tensors(self.device)
             kinds = None
-            if segments is not None and self.model.segment is not None:
-                kinds = pad_rows([segments[i] for i in batch], 0, self.device)[0]
+            if kinds_of_ids is not None:
+                kinds = kinds_of_ids.pad(batch).tensors(self.device)[0]
             padding = None if bool(inside.all()) else inside
             if layer is None:
                 states = self.model(idx, kinds, padding)
             else:
                 states = self.model.layers(idx, kinds, padding)[layer]
-            yield batch, states, inside
+            yield batch.tolist(), states, inside
 
     def vectors(
         self,
@@ -141,6 +149,20 @@ class BertModel(modeldir.Model):
         Its vector is then the mean of those of its parts, by their tokens (max: their maximum).
         """
         pooling = pooling or self.text_vectors.pooling
+        owners, rows = self.parts(texts)
+        parts = self._part_vectors(rows, pooling, layer)
+        found = parts if len(rows) == len(texts) else _join(parts, owners, rows, pooling)
+        if self.text_vectors.normalize if normalize is None else normalize:
+            found = torch.nn.functional.normalize(found, dim=-1)
+        return found
+
+    def part_vectors(self, texts: Sequence[str]) -> tuple[list[int], Tensor]:
+        """A vector for each part of each text (P, C), and the number of its text."""
+        owners, rows = self.parts(texts)
+        return owners, self._part_vectors(rows, self.text_vectors.pooling, None)
+
+    def parts(self, texts: Sequence[str]) -> tuple[list[int], list[list[int]]]:
+        """Texts as rows of ids that fit into one reading, and the number of each one's text."""
         room = self.max_length - 2
         owners: list[int] = []
         rows: list[list[int]] = []
@@ -148,12 +170,14 @@ class BertModel(modeldir.Model):
             for start in range(0, max(1, len(ids)), room):
                 owners.append(number)
                 rows.append(self.codec.wrap(ids[start : start + room]))
-        parts = torch.empty(len(rows), self.model.settings.dim)
+        return owners, rows
+
+    def _part_vectors(
+        self, rows: Sequence[Sequence[int]], pooling: Pooling, layer: int | None
+    ) -> Tensor:
+        found = torch.empty(len(rows), self.model.settings.dim)
         for batch, states, inside in self.states(rows, layer=layer):
-            parts[batch] = pool(states, inside, pooling).float().cpu()
-        found = parts if len(rows) == len(texts) else _join(parts, owners, rows, pooling)
-        if self.text_vectors.normalize if normalize is None else normalize:
-            found = torch.nn.functional.normalize(found, dim=-1)
+            found[batch] = pool(states, inside, pooling).float().cpu()
         return found
 
     def count_long(self, texts: Sequence[str]) -> int:
@@ -186,40 +210,6 @@ def pool(states: Tensor, inside: Tensor, pooling: Pooling) -> Tensor:
     if pooling == "max":
         return states.masked_fill(~kept, -torch.inf).amax(dim=1)
     return (states * kept).sum(dim=1) / kept.sum(dim=1)
-
-
-def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Numbers of rows in batches of nearly one length, of so many tokens with their padding.
-
-    >>> list(batches_by_length([3, 9, 3, 2], 8))
-    [[3, 0], [2], [1]]
-    """
-    batch: list[int] = []
-    for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        length = lengths[number]
-        # a little padding is cheaper than a batch of its own
-        uneven = batch and length > 1.1 * lengths[batch[0]] + 1
-        if batch and (uneven or (len(batch) + 1) * length > batch_tokens):
-            yield batch
-            batch = []
-        batch.append(number)
-    if batch:
-        yield batch
-
-
-def pad_rows(
-    rows: Sequence[Sequence[int]], filler: int, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    """Rows as one tensor (B, T), and which of its numbers are theirs.
-
-    >>> pad_rows([[5, 6], [7]], 0, torch.device("cpu"))[0].tolist()
-    [[5, 6], [7, 0]]
-    """
-    longest = max(map(len, rows))
-    idx = torch.tensor([[*row, *[filler] * (longest - len(row))] for row in rows])
-    lengths = torch.tensor([len(row) for row in rows])
-    inside = torch.arange(longest) < lengths[:, None]
-    return idx.to(device), inside.to(device)
 
 
 def adopt_tensors(settings: BertSettings, tensors: dict[str, Tensor], where: str) -> Bert:

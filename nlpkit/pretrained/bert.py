@@ -155,6 +155,8 @@ def import_bert(folder: str | os.PathLike[str]) -> BertModel:
     text_vectors = _read_text_vectors(path, settings)
     codec = WordPiece.load(path)
     check_vocabulary(codec, settings, folder)
+    if settings.layers > len(tensors):  # or naming them all takes for ever
+        raise NlpkitError(f"{folder}: the weights lack most of {settings.layers} layers")
     try:
         ours = _from_theirs(settings, form, tensors, folder)
     except KeyError as error:
@@ -197,10 +199,9 @@ def _read_settings(
     for name, value in numbers.items():
         if not isinstance(value, (int, float)) or not 0 <= value < 1:
             raise NlpkitError(f"{folder}: {name} cannot be {value!r}")
-    names = {"segments": 0, **sizes}
+    values: dict[str, Any] = {"segments": 0, **sizes, **numbers}
     return BertSettings(
-        **names,
-        **numbers,
+        **values,
         activation=ACTIVATIONS[activation],  # type: ignore[arg-type]
         pooler="pooler.dense.weight" in tensors,
         next_sentence="cls.seq_relationship.weight" in tensors and "pooler.dense.weight" in tensors,

@@ -192,7 +192,7 @@ def edit(file: Path, **changes: Any) -> None:
         ({"hidden_act": "swish"}, "swish"),
         ({"num_hidden_layers": 1}, "does not know the weights encoder.layer.1"),
         ({"num_hidden_layers": 3}, "lack encoder.layer.2"),
-        ({"num_hidden_layers": 10**9}, "lack encoder.layer.2"),
+        ({"num_hidden_layers": 10**9}, "lack most of 1000000000 layers"),
         ({"vocab_size": 50}, "ids up to"),
         ({"intermediate_size": 41}, "blocks.0.up.weight"),
         ({"num_attention_heads": 5}, "does not divide"),
