@@ -67,7 +67,6 @@ def train(
     train are left out, and are those of --dev. Long texts are read in windows that overlap.
 
     Examples:
-      $ nlpkit bert train sample_corpora/world.txt -o world.bert --max-time 30s
       $ nlpkit qa train sample_corpora/questions.tsv --pretrained world.bert -o qa.model --epochs 4
     """
     from nlpkit.models.finetune import open_encoder
