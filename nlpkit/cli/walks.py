@@ -42,7 +42,7 @@ def walks(
 
     Examples:
       $ nlpkit walks sample_corpora/metro.tsv --walks 2 --length 10 | head -3
-      $ nlpkit walks sample_corpora/metro.tsv -q 0.5 | nlpkit word2vec train -o metro.model --dim 20
+      $ nlpkit walks sample_corpora/metro.tsv --q 0.5 | nlpkit w2v train -o metro.model --dim 20
     """
     from nlpkit.word2vec.walks import random_walks, read_graph
 

@@ -17,7 +17,7 @@ from nlpkit import schema
 from nlpkit.errors import NlpkitError
 from nlpkit.nn.inference import read_arrays
 from nlpkit.registry import CLASSIFIER, GPT, NAMES, TAGGER
-from nlpkit.text.vocab import Vocab
+from nlpkit.text.vocab import Vocab, on_one_line
 from nlpkit.vectors.store import Vectors
 from nlpkit.vectors.words import ListedWords
 
@@ -43,7 +43,8 @@ def read_table(folder: Path, kind: str) -> Vectors:
         )
     table = arrays[tensor].astype(np.float32)
     names, counts = row_names(folder)
-    names = names[: len(table)]  # rows after the last name are for padding
+    # rows after the last name are for padding; a line end as a word would break lines
+    names = [on_one_line(name) for name in names[: len(table)]]
     listed = ListedWords(names, None if counts is None else counts[: len(names)])
     return Vectors(listed, table[: len(names)])
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nlpkit.vectors.settings import TextMethod, TextSettings
+from nlpkit.vectors import query
+from nlpkit.vectors.settings import Metric, TextMethod, TextSettings
 from nlpkit.vectors.store import Vectors, unit_rows
 
 if TYPE_CHECKING:
@@ -97,6 +98,16 @@ def word_shares(vectors: Vectors) -> NDArray[np.float64]:
     counts = vectors.words.counts
     known = 1 / np.arange(1, len(vectors) + 1) if counts is None else counts.astype(np.float64)
     return known / max(known.sum(), 1e-300)
+
+
+def similarity(vectors: Vectors, first: str, second: str, metric: Metric) -> float:
+    """How near two words are, or two texts, each the mean of its known words."""
+    mean = TextVectors(vectors, TextSettings(method=TextMethod.MEAN))
+    rows = [
+        vectors.get(text) if vectors.knows(text) else mean.embed([text.split()])[0]
+        for text in (first, second)
+    ]
+    return query.similarity(Vectors(["first", "second"], np.stack(rows)), "first", "second", metric)
 
 
 class Found(NamedTuple):
