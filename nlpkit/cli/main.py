@@ -56,7 +56,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         ),
         "walks": Entry(
             "walks",
-            "Walk at random over a graph and print each walk as a line of nodes (node2vec).",
+            "Walk at random over a graph, each walk a line of nodes (node2vec).",
         ),
         "vectors": Entry("vectors", "Word vectors: ask, evaluate, convert, plot."),
         "elmo": Entry("elmo", "Word vectors in context by ELMo: train, embed, import."),

@@ -155,8 +155,7 @@ def bias(
     words (how many of the words have a vector).
 
     Examples:
-      $ printf 'king prince\\nqueen princess\\nman boy\\nwoman girl\\n' | \\
-          nlpkit vectors bias -m world.model
+      $ printf 'king prince\\nqueen princess\\nman\\nwoman\\n' | nlpkit vectors bias -m world.model
     """
     from nlpkit.vectors.bias import weat
 

@@ -180,3 +180,20 @@ def test_walks_stream_and_bad_edges_are_one_line(model: str) -> None:
     said = run("walks", "e.txt", code=1).output
     assert said.startswith("error: e.txt: line 2: 'x' is no weight")
     assert "found 1 column" in run("walks", text="a\n", code=1).output
+
+
+def test_a_folder_of_pair_files_is_a_table(model: str) -> None:
+    Path("sets").mkdir()
+    Path("sets/a.tsv").write_text("king\tqueen\t5\nking\tapple\t1\nking\tman\t8\nman\tzebra\t1\n")
+    Path("sets/b.tsv").write_text("apple\tpear\t9\nking\tapple\t1\nman\twoman\t3\n")
+    found = records(run("vectors", "evaluate", "similarity", "sets", "-m", model, "--json"))
+    assert [(one["set"], one["known"], one["pairs"]) for one in found] == [
+        ("a.tsv", 3, 4),
+        ("b.tsv", 3, 3),
+    ]
+    assert found[1]["spearman"] == pytest.approx(1)
+    compared = run("vectors", "evaluate", "similarity", "sets", "-m", model, "--compare", model)
+    assert [line.split("\t")[0] for line in compared.stdout.splitlines()] == ["a.tsv", "b.tsv"]
+    Path("sets/c.tsv").write_text("nothing\n")
+    said = run("vectors", "evaluate", "similarity", "sets", "-m", model, code=1).output
+    assert "c.tsv: no word pairs in it" in said
