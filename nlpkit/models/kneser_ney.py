@@ -172,8 +172,12 @@ def discounts_of(counts: NDArray[np.int32], number: int = 0) -> NDArray[np.float
 class TrieBuilder:
     """Probabilities level by level, and the two arrays of the trie in the end."""
 
-    def __init__(self, scratch: Scratch, vocab_size: int, mark: int) -> None:
+    def __init__(
+        self, scratch: Scratch, vocab_size: int, mark: int, *, logs: bool = False
+    ) -> None:
         self._scratch, self._vocab_size, self._mark = scratch, vocab_size, mark
+        self._logs = logs  # whether it is given logarithms
+        self.backs = np.zeros(1, np.float32)  # of the contexts of the level that comes next
         self._levels: list[Level] = []
         self._probabilities: list[NDArray[np.float32]] = [np.full(1, 1 / vocab_size, np.float32)]
         self._left: list[NDArray[np.float32]] = []
@@ -220,11 +224,14 @@ class TrieBuilder:
             for start in range(begin, end, _ROWS):
                 rows = slice(start, min(start + _ROWS, end))
                 own = slice(start - begin, rows.stop - begin)
-                values[rows, PROBABILITY] = np.log(self._probabilities[number][own])
                 left = self._left[number][own]
-                values[rows, BACKOFF] = np.log(np.maximum(left, _TINY)) if len(left) else 0
+                values[rows, PROBABILITY] = self._log(self._probabilities[number][own])
+                values[rows, BACKOFF] = self._log(left) if len(left) else 0
                 nodes[rows, FIRST] = size if longer is None else end + longer[:-1][own]
                 nodes[rows, SUFFIX] = begins[number - 1] + level.suffixes[own]
             level.words = level.suffixes = level.first = np.empty(0, np.int32)
             self._probabilities[number] = self._left[number] = np.empty(0, np.float32)
         return Trie(words, nodes, self._vocab_size, self._mark, begins[1:], details)
+
+    def _log(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        return values if self._logs else np.log(np.maximum(values, _TINY))
