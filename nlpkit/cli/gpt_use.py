@@ -66,7 +66,7 @@ def sample(
     ] = None,
     format: Annotated[
         Literal["text", "jsonl"] | None,
-        typer.Option("--format", "-f", help="text: prompt and text; jsonl: an object a text."),
+        typer.Option("--format", "-f", help="text: prompt and text; jsonl: one object per text."),
     ] = None,
     json: options.Json = False,
     stats: Annotated[bool, typer.Option("--stats", help="Say how fast it was, on stderr.")] = False,
@@ -95,10 +95,11 @@ def sample(
 
     from nlpkit.device import memory_advice, pick_device
     from nlpkit.generate.sampling import SamplingSettings
+    from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.model import GptModel
     from nlpkit.text.codec import count_ids
 
-    torch.set_num_threads(options.resolve_jobs(threads))
+    torch.set_num_threads(worker_count(threads))
     sampling = SamplingSettings(
         temperature=temperature,
         top_k=top_k,
@@ -223,9 +224,10 @@ def score(
     import torch
 
     from nlpkit.device import pick_device
+    from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.model import GptModel
 
-    torch.set_num_threads(options.resolve_jobs(threads))
+    torch.set_num_threads(worker_count(threads))
     gpt = GptModel.load(model)
     paths = options.resolve_inputs(inputs)
     chosen = pick_device(device, gpt.work(sum(map(_guess_size, paths))))

@@ -100,7 +100,7 @@ TextFormat = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="text: numbers between spaces; jsonl: an object a line.",
+        help="text: numbers between spaces; jsonl: one object per line.",
         show_default="text",
     ),
 ]
@@ -129,7 +129,9 @@ StripAccents = Annotated[
 NoPunct = Annotated[bool, typer.Option("--no-punct", help="Drop tokens without a letter or digit.")]
 Stopwords = Annotated[
     str | None,
-    typer.Option("--stopwords", metavar="en|FILE", help="Drop these words (FILE: a word a line)."),
+    typer.Option(
+        "--stopwords", metavar="en|FILE", help="Drop these words (FILE: one word per line)."
+    ),
 ]
 MinLength = Annotated[
     int, typer.Option("--min-length", min=0, max=MANY, help="Drop tokens of fewer characters.")
@@ -277,9 +279,9 @@ def read_inputs(inputs: list[str] | str | None, encoding: str, errors: str) -> I
 
 def resolve_jobs(jobs: int) -> int:
     """0 means every core."""
-    from nlpkit.parallel import available_cores
+    from nlpkit.parallel import worker_count
 
-    return jobs or available_cores()
+    return worker_count(jobs, "jobs")
 
 
 def pick_format(chosen: str | None, json_flag: bool, default: str) -> str:

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from nlpkit import modeldir
-from nlpkit.device import check_bfloat16, memory_advice, seeded, tiny_is_zero
+from nlpkit.device import check_bfloat16, flush_denormals, memory_advice, seeded
 from nlpkit.errors import NlpkitError
 
 Schedule = Literal["cosine", "linear", "constant"]
@@ -159,7 +159,7 @@ class Trainer:
             started, before = self._clock(), self.fraction
             share = scheduled_share(before, self.settings)
             self.model.train()
-            with memory_advice(), tiny_is_zero():
+            with memory_advice(), flush_denormals():
                 loss, items = self._step(share)
             self.counters.step += 1
             seconds = self._clock() - started
