@@ -16,9 +16,12 @@ import torch
 from torch import Tensor
 
 from nlpkit.errors import NlpkitError
+from nlpkit.tasks.lm.words import WordCounter
 from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Bytes, Codec, first_id
 from nlpkit.text.subwords import Subwords
+from nlpkit.text.word_codec import KINDS as WORD_KINDS
+from nlpkit.text.word_codec import Words
 from nlpkit.textio import Block
 
 _CHUNK = 1 << 22  # ids worked on at a time
@@ -37,11 +40,15 @@ def tokenize_stream(
     folder: str,
     errors: str = "strict",
     codec: Codec | None = None,
+    *,
+    vocab_size: int | None = None,
+    min_count: int = 1,
 ) -> TokenFile:
     """Write the ids of all blocks to a temporary file in ``folder`` and map it.
 
-    ``tokenizer`` is ``char``, ``byte`` or the path of a ``tokenizer.json``; a ``codec`` that is
-    there already is used instead. Between files of subwords stands an end-of-text mark.
+    ``tokenizer`` is ``char``, ``byte``, ``word``, ``whitespace`` or the path of a
+    ``tokenizer.json``; a ``codec`` that is there already is used instead. Between files of subwords
+    stands an end-of-text mark. ``vocab_size`` and ``min_count`` limit the words.
 
     >>> tokenize_stream([Block(b"to be", "-", 1)], "char", ".").ids.tolist()
     [4, 3, 0, 1, 2]
@@ -54,6 +61,11 @@ def tokenize_stream(
     if tokenizer == "char" and codec is None:
         points = _write(_code_points(blocks, errors), np.dtype("<u4"), folder)
         return _number_characters(points)
+    if isinstance(codec, Words) or (codec is None and tokenizer in WORD_KINDS):
+        counter = WordCounter(codec.kind if isinstance(codec, Words) else tokenizer)
+        ids = _write((counter.encode(block, errors) for block in blocks), np.dtype("<i4"), folder)
+        given = codec if isinstance(codec, Words) else None
+        return TokenFile(counter.finish(ids, vocab_size, min_count, given), ids)
     codec = codec if isinstance(codec, Subwords) else Subwords.load(tokenizer)
     dtype = np.dtype(np.uint16 if len(codec) <= 1 << 16 else np.uint32)
     return TokenFile(codec, _write(_subword_ids(blocks, codec, dtype, errors), dtype, folder))
