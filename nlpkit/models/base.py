@@ -59,6 +59,10 @@ class LanguageModel(nn.Module):
         """The hidden matrices, which Muon can train; AdamW trains all others."""
         return []
 
+    def layer_groups(self) -> dict[str, list[nn.Parameter]]:
+        """The parameters by layer, from the input to the output."""
+        return {name: list(child.parameters()) for name, child in self.named_children()}
+
     def new_cache(self, batch: int) -> Any:
         """Room for what the model remembers of ``batch`` rows while it generates."""
         return ContextCache()

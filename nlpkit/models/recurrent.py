@@ -94,6 +94,13 @@ class Recurrent(LanguageModel):
             for kind in ("ih", "hh")
         ]
 
+    def layer_groups(self) -> dict[str, list[nn.Parameter]]:
+        """The embedding, each layer of cells, the softmax."""
+        groups = {"embedding": list(self.embedding.parameters())}
+        for layer, names in enumerate(self.cells._all_weights, 1):
+            groups[f"layer {layer}"] = [getattr(self.cells, name) for name in names]
+        return {**groups, "head": list(self.head.parameters())}
+
     def new_cache(self, batch: int) -> StateCache:
         """Room for a state."""
         return StateCache()

@@ -6,6 +6,7 @@ the batch only.
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,7 @@ from nlpkit.text.subwords import Subwords
 from nlpkit.text.word_codec import KINDS as WORD_KINDS
 from nlpkit.text.word_codec import Words
 from nlpkit.textio import Block
+from nlpkit.training.batches import Batches
 
 _CHUNK = 1 << 22  # ids worked on at a time
 
@@ -154,6 +156,42 @@ class StreamBatches:
         rows = self._ids[places[:, None] + np.arange(self._block + 1)].astype(np.int64)
         batch = torch.from_numpy(rows)  # (B, T + 1)
         return batch[:, :-1], batch[:, 1:]
+
+
+class LineBatches:
+    """Batches of independent texts: each from a mark to the next, padded; long ones in pieces.
+
+    >>> lines = LineBatches(np.array([1, 2, 0, 3, 0]), 0, batch_size=2, block_size=4, seed=1)
+    >>> idx, targets = lines[0]
+    >>> sorted(idx.tolist()), sorted(targets.tolist())
+    ([[0, 1, 2], [0, 3, 0]], [[1, 2, 0], [3, 0, -1]])
+    """
+
+    def __init__(
+        self, ids: np.ndarray, mark: int, *, batch_size: int, block_size: int, seed: int
+    ) -> None:
+        ends = np.flatnonzero(ids == mark) + 1
+        edges = [0, *ends.tolist(), *([len(ids)] if not len(ends) or ends[-1] < len(ids) else [])]
+        inputs, targets = [], []
+        for start, stop in itertools.pairwise(edges):
+            line = np.concatenate([[mark], ids[start:stop]]).astype(np.int64)
+            for at in range(0, len(line) - 1, block_size):
+                piece = line[at : at + block_size + 1]
+                inputs.append(piece[:-1])
+                targets.append(piece[1:])
+        self._batches = Batches(
+            inputs,
+            targets,
+            tokens=batch_size * block_size,
+            most_rows=4 * batch_size,
+            seed=seed,
+            fill=(0, -1),
+        )
+        self.per_epoch = self._batches.per_epoch
+
+    def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
+        idx, targets = self._batches[number].columns
+        return torch.from_numpy(idx.ids), torch.from_numpy(targets.ids)
 
 
 def windows(
