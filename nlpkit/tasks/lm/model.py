@@ -14,6 +14,7 @@ import torch
 
 from nlpkit import modeldir, registry, schema
 from nlpkit.errors import NlpkitError
+from nlpkit.generate.causal_beam import Beam, search_beams
 from nlpkit.generate.loop import generate
 from nlpkit.generate.sampling import SamplingSettings
 from nlpkit.models.base import LanguageModel
@@ -22,7 +23,7 @@ from nlpkit.models.gpt import GPT
 from nlpkit.models.kneser_ney import Trie
 from nlpkit.models.ngram_text import NGramText
 from nlpkit.tasks.lm.score import TextScore, stream_losses
-from nlpkit.tasks.lm.settings import LmSettings, Unit
+from nlpkit.tasks.lm.settings import LmSettings, Unit, WritingSettings
 from nlpkit.text.codec import (
     Codec,
     TextStream,
@@ -33,6 +34,7 @@ from nlpkit.text.codec import (
     save_codec,
 )
 from nlpkit.text.word_codec import MARK, UNKNOWN, Words
+from nlpkit.textio import Block
 
 _MUCH = 1 << 18  # tokens x layers x width from which on compiled code makes up for its loading
 
@@ -44,6 +46,7 @@ class _Text:
     unit: Unit = "stream"
     words: str = "word"  # how words are cut, where tokens are words
     levels: list[int] = field(default_factory=list)  # of an n-gram model
+    end: str | None = None  # the token that ends an answer, where it learned from examples
 
 
 @dataclass
@@ -133,7 +136,10 @@ class TextModel(modeldir.Model):
 
     @property
     def end(self) -> int | None:
-        """The id at which writing ends: that between texts, or the end-of-text mark."""
+        """The id at which writing ends: of an answer, between texts, or the end-of-text mark."""
+        named = self.config.settings.get("end")
+        if isinstance(named, str) and (ids := self.codec.encode(named)):
+            return ids[0]
         return end_id(self.codec) if self.mark is None else self.mark
 
     def work(self, tokens: int) -> int:
@@ -202,7 +208,10 @@ class TextModel(modeldir.Model):
         shown = [0] * len(rows)
         generator = torch.Generator().manual_seed(seed)
         ids = [self.encode_prompt(prompt) for prompt in prompts]
-        streams = [TextStream(self.codec, prompt) for prompt in ids]
+        streams = [
+            TextStream(self.codec, () if text[-1:].isspace() else row)
+            for text, row in zip(prompts, ids, strict=True)
+        ]
         end = self.end
         steps = generate(
             self.model,
@@ -270,8 +279,32 @@ class TextModel(modeldir.Model):
                 size["words"] += len(text.split())
                 yield self.codec.encode(text)
 
+        return self._add_up(encoded(), size, stride)
+
+    def score_blocks(
+        self, blocks: Iterable[Block], errors: str = "strict", stride: int | None = None
+    ) -> TextScore:
+        """Score blocks of a file; words between white space never become strings."""
+        codec = self.codec
+        if not (isinstance(codec, Words) and codec.kind == "whitespace" and errors == "strict"):
+            return self.score_parts((block.text(errors) for block in blocks), stride)
+        size = {"bytes": 0, "words": 0}
+
+        def encoded() -> Iterator[np.ndarray]:
+            for block in blocks:
+                block.text()  # refuses what is not UTF-8
+                ids = codec.encode_block(block.data)
+                size["bytes"] += len(block.data)
+                size["words"] += int((ids != MARK).sum())
+                yield ids
+
+        return self._add_up(encoded(), size, stride)
+
+    def _add_up(
+        self, parts: Iterable[Sequence[int] | np.ndarray], size: dict[str, int], stride: int | None
+    ) -> TextScore:
         nats, unknown_nats, tokens, unknown = 0.0, 0.0, 0, 0
-        for ids, losses in self.losses(encoded(), stride):
+        for ids, losses in self.losses(parts, stride):
             nats += float(losses.sum(dtype=np.float64))
             tokens += len(ids)
             if isinstance(self.codec, Words):
@@ -279,6 +312,33 @@ class TextModel(modeldir.Model):
                 unknown += int(strange.sum())
                 unknown_nats += float(losses[strange].sum(dtype=np.float64))
         return TextScore(nats, tokens, size["bytes"], size["words"], unknown, unknown_nats)
+
+    def search(
+        self,
+        prompt: str,
+        writing: WritingSettings,
+        sampling: SamplingSettings | None = None,
+        stop: Sequence[str] = (),
+    ) -> list[tuple[str, Beam]]:
+        """The likeliest continuations by beam search, the best first, each as text."""
+        ids = self.encode_prompt(prompt)
+        found = search_beams(
+            self.model,
+            ids,
+            writing.max_tokens,
+            beams=writing.beams,
+            length_penalty=writing.length_penalty,
+            end=self.end,
+            settings=sampling,
+            vocab_size=count_ids(self.codec),
+        )
+        texts = []
+        for beam in found:
+            stream = TextStream(self.codec, ids)
+            row = Continuation(prompt, "".join(map(stream.add, beam.ids)) + stream.finish())
+            _cut_at_stop(row, stop)
+            texts.append((row.text, beam))
+        return texts
 
 
 class GptModel(TextModel):

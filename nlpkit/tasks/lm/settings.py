@@ -7,7 +7,7 @@ from typing import Literal
 
 from nlpkit.errors import NlpkitError
 from nlpkit.models.settings import GPT2, ModelSettings, Recipe, Softmax
-from nlpkit.settings import DATA, DEEPEST, LONGEST, MANY, TRAINING, WIDEST, changed, option
+from nlpkit.settings import DATA, DEEPEST, LONGEST, MANY, OUTPUT, TRAINING, WIDEST, changed, option
 from nlpkit.training.settings import DType, TrainerSettings, batch_size
 
 MANY_WORDS = 10_000  # from which on a full softmax takes most of the time
@@ -221,3 +221,27 @@ class ResolvedLm(LmSettings, ResolvedGpt):
             recurrent_dropout=self.recurrent_dropout,
             softmax=self.softmax or ("adaptive" if many else "full"),
         )
+
+
+@dataclass(frozen=True)
+class WritingSettings:
+    """What a model is to write, besides how it draws."""
+
+    max_tokens: int = option(
+        200, "Tokens to write.", low=1, high=MANY, flags=("--max-tokens", "-n"), group=OUTPUT
+    )
+    samples: int = option(1, "Texts for each prompt.", low=1, high=10_000, group=OUTPUT)
+    beams: int = option(
+        0,
+        "Search for the likeliest text with so many hypotheses instead of drawing; --samples "
+        "shows the best of them.",
+        low=0,
+        high=1_000,
+        group=OUTPUT,
+    )
+    length_penalty: float = option(
+        1.0, "Of beams: above 0 favours long texts.", low=-10.0, high=10.0, group=OUTPUT
+    )
+    quantize: Literal["none", "int8"] = option(
+        "none", "Weights of 8 bits: faster, for a GPT on a CPU.", group=OUTPUT
+    )
