@@ -15,12 +15,13 @@ _PAGE = """<!doctype html>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>{title}</title>
 <style>
-  body {{ font: 14px/1.45 system-ui, sans-serif; margin: 1rem; color: #1f2430; background: #fbfbf9; }}
+  body {{ font: 14px/1.45 system-ui, sans-serif; margin: 1rem; color: #1f2430; }}
   h1 {{ font-size: 1.05rem; }} figure {{ display: inline-block; margin: .5rem; }}
   figcaption {{ font-size: .85rem; color: #5d6675; }}
   svg {{ background: #fff; border: 1px solid #d9dce2; }}
   text {{ font-size: 10px; fill: #1f2430; }}
-  circle {{ fill: #2a78c2; fill-opacity: .7; }} circle:hover, rect:hover {{ stroke: #c4541c; stroke-width: 2; }}
+  circle {{ fill: #2a78c2; fill-opacity: .7; }}
+  circle:hover, rect:hover {{ stroke: #c4541c; stroke-width: 2; }}
 </style>
 </head>
 <body>
@@ -74,16 +75,22 @@ def heatmap_page(
     return _PAGE.format(title=_safe(title), body=body)
 
 
-def _heatmap(caption: str, tokens: Sequence[str], rows: Sequence[Sequence[float]], cell: int) -> str:
+def _heatmap(
+    caption: str, tokens: Sequence[str], rows: Sequence[Sequence[float]], cell: int
+) -> str:
     margin = 10 + 6 * min(12, max(map(len, tokens), default=1))
     side = margin + cell * len(tokens) + 10
     highest = max((value for row in rows for value in row), default=1.0) or 1.0
-    parts = [f'<figure><figcaption>{_safe(caption)}</figcaption><svg width="{side}" height="{side}">']
+    parts = [
+        f'<figure><figcaption>{_safe(caption)}</figcaption><svg width="{side}" height="{side}">'
+    ]
     for place, token in enumerate(tokens):
         at, shown = margin + place * cell, _safe(token[:12])
         parts.append(f'<text x="2" y="{at + cell * 0.7:.0f}">{shown}</text>')
         turned = f"rotate(-90 {at + cell * 0.7:.0f} {margin - 4})"
-        parts.append(f'<text x="{at + cell * 0.7:.0f}" y="{margin - 4}" transform="{turned}">{shown}</text>')  # fmt: skip
+        parts.append(
+            f'<text x="{at + cell * 0.7:.0f}" y="{margin - 4}" transform="{turned}">{shown}</text>'
+        )
     for row, values in enumerate(rows):
         for column, value in enumerate(values):
             note = f"{tokens[row]} → {tokens[column]}: {value:.3f}"

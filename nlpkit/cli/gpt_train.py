@@ -67,7 +67,18 @@ def train(
     run_training(
         LmSettings(**vars(settings)),
         Run(
-            text, output, tokenizer, init, sample_tokens, device, threads, force, resume, encoding,
-            errors, quiet, examples,
+            text,
+            output,
+            tokenizer,
+            init,
+            sample_tokens,
+            device,
+            threads,
+            force,
+            resume,
+            encoding,
+            errors,
+            quiet,
+            examples,
         ),
-    )  # fmt: skip
+    )

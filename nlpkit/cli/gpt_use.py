@@ -46,13 +46,26 @@ def sample(
     chosen = options.pick_format(format, json, "text")
     lm_use.run_sample(
         lm_use.Request(
-            model, prompt, prompt_file, prompts, stop or [], stream, logit_bias or [], chosen, stats,
-            interactive, turn, seed, device, threads, quiet,
+            model,
+            prompt,
+            prompt_file,
+            prompts,
+            stop or [],
+            stream,
+            logit_bias or [],
+            chosen,
+            stats,
+            interactive,
+            turn,
+            seed,
+            device,
+            threads,
+            quiet,
         ),
         sampling,
         writing,
         gpt=True,
-    )  # fmt: skip
+    )
 
 
 def score(
@@ -81,6 +94,16 @@ def score(
       $ printf 'Once upon a time.\\n' | nlpkit gpt score tales.model --tokens
     """
     lm_use.run_score(
-        model, inputs, lines=lines, tokens=tokens, stride=stride, json=json, device=device,
-        threads=threads, encoding=encoding, errors=errors, quiet=quiet, gpt=True,
-    )  # fmt: skip
+        model,
+        inputs,
+        lines=lines,
+        tokens=tokens,
+        stride=stride,
+        json=json,
+        device=device,
+        threads=threads,
+        encoding=encoding,
+        errors=errors,
+        quiet=quiet,
+        gpt=True,
+    )

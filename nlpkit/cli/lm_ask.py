@@ -52,13 +52,26 @@ def sample(
     chosen = options.pick_format(format, json, "text")
     lm_use.run_sample(
         lm_use.Request(
-            model, prompt, prompt_file, prompts, stop or [], stream, logit_bias or [], chosen, stats,
-            interactive, turn, seed, device, threads, quiet,
+            model,
+            prompt,
+            prompt_file,
+            prompts,
+            stop or [],
+            stream,
+            logit_bias or [],
+            chosen,
+            stats,
+            interactive,
+            turn,
+            seed,
+            device,
+            threads,
+            quiet,
         ),
         sampling,
         writing,
         gpt=False,
-    )  # fmt: skip
+    )
 
 
 def score(
@@ -89,9 +102,19 @@ def score(
       $ printf 'Once upon a time.\\n' | nlpkit lm score 3gram.model --tokens
     """
     lm_use.run_score(
-        model, inputs, lines=lines, tokens=tokens, stride=stride, json=json, device=device,
-        threads=threads, encoding=encoding, errors=errors, quiet=quiet, gpt=False,
-    )  # fmt: skip
+        model,
+        inputs,
+        lines=lines,
+        tokens=tokens,
+        stride=stride,
+        json=json,
+        device=device,
+        threads=threads,
+        encoding=encoding,
+        errors=errors,
+        quiet=quiet,
+        gpt=False,
+    )
 
 
 def next_(

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 Init = Annotated[
     str | None,
     typer.Option(
-        "--init", metavar="MODEL", help="Start from a model's weights.", rich_help_panel=limits.MODEL
+        "--init",
+        metavar="MODEL",
+        help="Start from a model's weights.",
+        rich_help_panel=limits.MODEL,
     ),
 ]
 SampleTokens = Annotated[
@@ -103,8 +106,21 @@ def train(
     """
     run_training(
         settings,
-        Run(text, output, tokenizer, init, sample_tokens, device, threads, force, resume, encoding, errors, quiet),
-    )  # fmt: skip
+        Run(
+            text,
+            output,
+            tokenizer,
+            init,
+            sample_tokens,
+            device,
+            threads,
+            force,
+            resume,
+            encoding,
+            errors,
+            quiet,
+        ),
+    )
 
 
 def run_training(settings: LmSettings, run: Run) -> None:
@@ -119,7 +135,7 @@ def run_training(settings: LmSettings, run: Run) -> None:
         raise UsageError("n-grams are counted at once: there is nothing to go on from")
     start = _open_init(settings, run)
     if start is not None:
-        settings = replace(settings, model=start.model.settings.model)
+        settings = replace(settings, model=start.config.settings.get("model", "gpt"))
     wanted = settings.resolve_lm(run.tokenizer or _kind_of(start))
     if processes.is_first:
         modeldir.check_new(run.output, force=run.force)

@@ -60,7 +60,9 @@ def search_beams(
         rows = torch.tensor([[*prompt, *ids] for ids, _ in alive], device=device)
         context = rows if block is None else rows[:, -block:]
         logits, _ = model(context, cache=model.new_cache(len(rows)))
-        adjusted = adjust_logits(logits[:, -1, :known].float(), settings or SamplingSettings(), rows)
+        adjusted = adjust_logits(
+            logits[:, -1, :known].float(), settings or SamplingSettings(), rows
+        )
         scores = torch.tensor([score for _, score in alive], device=device)
         total = scores[:, None] + adjusted.log_softmax(dim=-1)  # (beams, V)
         best, places = total.flatten().topk(min(2 * beams, total.numel()))

@@ -129,7 +129,9 @@ def _keep_typical(logits: Tensor, settings: SamplingSettings) -> Tensor:
     order = oddness.argsort(dim=-1)
     sorted_shares = probabilities.gather(1, order)
     before = sorted_shares.cumsum(dim=-1) - sorted_shares
-    cut = torch.zeros_like(logits, dtype=torch.bool).scatter_(1, order, before >= settings.typical_p)
+    cut = torch.zeros_like(logits, dtype=torch.bool).scatter_(
+        1, order, before >= settings.typical_p
+    )
     cut.scatter_(1, order[:, :1], False)
     return logits.masked_fill(cut, float("-inf"))
 

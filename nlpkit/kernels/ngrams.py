@@ -284,7 +284,7 @@ def spread(
     vocab_size: int,
     out: NDArray[np.float32],  # (V,)
 ) -> None:
-    """The log-probability of every word behind a context: the longest context that has it decides."""
+    """The log-probability of every word behind a context, by the longest that has it."""
     chain = np.empty(64, np.int64)
     held = np.zeros(64, np.float32)
     length = 0

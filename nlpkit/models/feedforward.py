@@ -53,7 +53,9 @@ class MLP(LanguageModel):
         self.hidden = nn.Linear(inputs, units)
         self.dropout = nn.Dropout(settings.dropout)
         self.head = nn.Linear(units, settings.vocab_size)
-        self.direct = nn.Linear(inputs, settings.vocab_size, bias=False) if settings.direct else None
+        self.direct = (
+            nn.Linear(inputs, settings.vocab_size, bias=False) if settings.direct else None
+        )
 
     def initialize(self, generator: torch.Generator) -> None:
         """Direct connections begin at 0: the layer learns first."""

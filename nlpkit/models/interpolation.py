@@ -64,9 +64,14 @@ def _frequencies(level: Level, scratch: Scratch) -> tuple[NDArray[np.float32], N
     left = scratch.empty(len(level.first) - 1, np.float32)
     none = np.zeros(1, np.float32)
     ngrams.smooth_level(
-        level.counts, level.first, np.zeros(len(level), np.int32), none, np.zeros(4), frequencies,
+        level.counts,
+        level.first,
+        np.zeros(len(level), np.int32),
+        none,
+        np.zeros(4),
+        frequencies,
         left,
-    )  # fmt: skip
+    )
     return np.maximum(frequencies, np.float32(1e-30)), left
 
 

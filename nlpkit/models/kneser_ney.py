@@ -12,6 +12,7 @@ next shorter context where there is no such word: an Aho-Corasick automaton.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -95,7 +96,7 @@ class Trie:
         return state
 
     def _checked(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        if len(ids) and not (0 <= int(ids.min()) and int(ids.max()) < self.vocab_size):
+        if len(ids) and not (int(ids.min()) >= 0 and int(ids.max()) < self.vocab_size):
             raise NlpkitError(f"ids from {ids.min()} to {ids.max()}: {self.vocab_size:,} words")
         return np.ascontiguousarray(ids, dtype=np.int32)
 
@@ -109,7 +110,7 @@ class Trie:
         """Map what ``write`` wrote; only a few pages are read until words are scored."""
         words = read_array(folder / _WORDS, "i4", 1)
         nodes = read_array(folder / _NODES, "i4", 2)
-        rising = all(low < high for low, high in zip(levels[:-1], levels[1:], strict=True))
+        rising = all(low < high for low, high in itertools.pairwise(levels))
         fits = (
             nodes.shape == (len(words) + 1, 4)
             and len(words) > vocab_size
@@ -172,9 +173,7 @@ def discounts_of(counts: NDArray[np.int32], number: int = 0) -> NDArray[np.float
 class TrieBuilder:
     """Probabilities level by level, and the two arrays of the trie in the end."""
 
-    def __init__(
-        self, scratch: Scratch, vocab_size: int, mark: int, *, logs: bool = False
-    ) -> None:
+    def __init__(self, scratch: Scratch, vocab_size: int, mark: int, *, logs: bool = False) -> None:
         self._scratch, self._vocab_size, self._mark = scratch, vocab_size, mark
         self._logs = logs  # whether it is given logarithms
         self.backs = np.zeros(1, np.float32)  # of the contexts of the level that comes next

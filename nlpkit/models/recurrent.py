@@ -74,7 +74,7 @@ class Recurrent(LanguageModel):
         self.dropout = nn.Dropout(settings.dropout)
         self.head = OutputLayer(dim, settings.vocab_size, settings.softmax)
         if settings.tied:
-            self.head.weight = self.embedding.weight
+            self.head.weight = self.embedding.weight  # type: ignore[assignment]
 
     def initialize(self, generator: torch.Generator) -> None:
         """An LSTM begins with open forget gates: what it has seen stays (Jozefowicz, 2015)."""

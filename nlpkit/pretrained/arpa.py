@@ -1,4 +1,4 @@
-"""ARPA files: n-gram models as text, as SRILM, KenLM and most speech recognisers read and write them.
+"""ARPA files: n-gram models as text, which SRILM, KenLM and speech recognisers read and write.
 
     \\data\\                          how many n-grams of each length
     ngram 1=3
@@ -33,15 +33,14 @@ _MARK, _UNKNOWN = 0, 1
 _NEVER = -99.0  # log10 of what cannot happen
 _LOG10 = math.log(10)
 _SPACE = re.compile(r"\s")
-_ESCAPE = re.compile(r"<U\+([0-9A-F]{4,6})>")
 _AGAIN = "the whole file, as a trainer of n-gram models wrote it"
 
 
 def read_arpa(lines: Iterable[str], source: str = "the file") -> tuple[Trie, list[str]]:
-    """The model of an ARPA file, and its words by id (the first two are the mark and unknown).
+    r"""The model of an ARPA file, and its words by id (the first two are the mark and unknown).
 
-    >>> text = "\\\\data\\\\\\nngram 1=3\\n\\n\\\\1-grams:\\n-99\\t<s>\\n-0.5\\t</s>\\n-0.2\\ta\\n\\n\\\\end\\\\"
-    >>> read_arpa(text.split("\\n"))[1]
+    >>> lines = r"\data\ |ngram 1=3|\1-grams:|-99 <s>|-0.5 </s>|-0.2 a|\end\ ".split("|")
+    >>> read_arpa(lines)[1]
     ['</s>', '<unk>', 'a']
     """
     return _Reader(lines, source).read()
@@ -195,7 +194,9 @@ class _Reader:
             missing = np.flatnonzero(suffixes < 0)
             found = self._find(ids[ordered[missing], start:])
             suffixes[missing] = np.where(found >= 0, found + begins[length - start], -1)
-        first = np.searchsorted(keys >> 32, np.arange(1 + len(self._levels[-2]) if length > 1 else 2))
+        first = np.searchsorted(
+            keys >> 32, np.arange(1 + len(self._levels[-2]) if length > 1 else 2)
+        )
         level = Level(
             words=ids[ordered, -1],
             first=first.astype(np.int32),
@@ -250,8 +251,3 @@ def _rows(trie: Trie, words: list[str], length: int, rows: NDArray[np.int64]) ->
         else:
             lines.append(f"{log:.7g}\t{' '.join(gram)}" + ("" if last else f"\t{back:.7g}"))
     return "".join(line + "\n" for line in lines)
-
-
-def unescape_token(token: str) -> str:
-    """A token with the white space that ``write_arpa`` wrote as ``<U+0020>``."""
-    return _ESCAPE.sub(lambda found: chr(min(int(found[1], 16), 0x10FFFF)), token)

@@ -75,8 +75,11 @@ def scatter_text(rows: Sequence[Compared], width: int = 79, height: int = 24) ->
     from nlpkit.vectors.plot import terminal_view
 
     points = _points(rows)
-    centred = points - (points.max(axis=0) + points.min(axis=0)) / 2 if len(points) else points
-    return terminal_view([row.token.strip() or repr(row.token) for row in rows], centred, width=width, height=height)  # fmt: skip
+    middle = (points.max(axis=0) + points.min(axis=0)) / 2 if len(points) else 0.0
+    centred = (points - middle) / max(float(np.abs(points - middle).max(initial=0.0)), 1e-9)
+    return terminal_view(
+        [row.token.strip() or repr(row.token) for row in rows], centred, width=width, height=height
+    )
 
 
 def draw_scatter(rows: Sequence[Compared], titles: tuple[str, str], path: str) -> None:
@@ -89,10 +92,10 @@ def draw_scatter(rows: Sequence[Compared], titles: tuple[str, str], path: str) -
             f"{row.token!r}: {math.exp(row.first):.3%} and {math.exp(row.second):.3%}"
             for row in rows
         ]
-        points = [(float(x), float(y)) for x, y in _points(rows)]
+        places = [(float(x), float(y)) for x, y in _points(rows)]
         labels = [row.token for row in rows]
         title = f"{titles[0]}  /  {titles[1]}"
-        textio.write_text(path, scatter_page(title, points, labels, notes, titles))
+        textio.write_text(path, scatter_page(title, places, labels, notes, titles))
         return
     from nlpkit.plots import figure, save_figure
 
@@ -102,7 +105,14 @@ def draw_scatter(rows: Sequence[Compared], titles: tuple[str, str], path: str) -
     low, high = points.min(), points.max()
     axes.plot([low, high], [low, high], color="#d9dce2", zorder=0)
     for row, point in zip(rows, points.tolist(), strict=True):
-        axes.annotate(row.token, point, fontsize=7, parse_math=False, xytext=(3, 2), textcoords="offset points")  # fmt: skip
+        axes.annotate(
+            row.token,
+            point,
+            fontsize=7,
+            parse_math=False,
+            xytext=(3, 2),
+            textcoords="offset points",
+        )
     axes.set_xlabel(f"log10 P: {titles[0]}", parse_math=False)
     axes.set_ylabel(f"log10 P: {titles[1]}", parse_math=False)
     save_figure(drawn, path)

@@ -1,6 +1,6 @@
 """Tasks as text: prompts and completions, one JSON object per line, and a loss on completions only.
 
-    {"prompt": "Context: Oslo lies in Norway.\\nQuestion: Where is Oslo?\\nAnswer:", "completion": " Norway"}
+    {"prompt": "Oslo lies in Norway.\\nQuestion: Where is Oslo?\\nAnswer:", "completion": " Norway"}
 
 Both may have several lines. A model that was trained on examples ends what it writes with an
 end-of-text token: that of its subwords, a character of its own (U+0004), or, where it goes on from
@@ -162,7 +162,9 @@ class ExampleBatches:
 
 def examples_hash(examples: Iterable[Example]) -> bytes:
     """All examples as bytes, to tell data apart by."""
-    return "\0".join(f"{one.prompt}\0{one.completion}" for one in examples).encode("utf-8", "replace")
+    return "\0".join(f"{one.prompt}\0{one.completion}" for one in examples).encode(
+        "utf-8", "replace"
+    )
 
 
 # --- scores ---------------------------------------------------------------------------------------

@@ -50,7 +50,11 @@ def gradient_flow(model: LanguageModel, idx: Tensor, targets: Tensor) -> dict[st
     of_embeddings, *of_parameters = found
     # (B, T, C), or (B, T, n, C) where each position sees n embeddings
     norms = torch.zeros(idx.size(1)) if of_embeddings is None else _by_time(of_embeddings)
-    squares = {id(p): float(g.float().pow(2).sum()) for p, g in zip(parameters, of_parameters, strict=True) if g is not None}  # fmt: skip
+    squares = {
+        id(p): float(g.float().pow(2).sum())
+        for p, g in zip(parameters, of_parameters, strict=True)
+        if g is not None
+    }
     by_layer = {
         name: math.sqrt(sum(squares.get(id(p), 0.0) for p in group))
         for name, group in groups.items()

@@ -65,13 +65,16 @@ class CarriedState(nn.Module):
         cache = StateCache(None if fresh else state)
         _, loss = trained(idx, targets, cache=cache)
         after = cache.state
+        assert after is not None
         together = torch.stack(list(after) if isinstance(after, tuple) else [after])
         self.state = together.detach().float()
         return loss
 
 
 @torch.no_grad()
-def lane_loss(model: Recurrent, ids: np.ndarray, *, rows: int = 16, at_most: int | None = None) -> float:
+def lane_loss(
+    model: Recurrent, ids: np.ndarray, *, rows: int = 16, at_most: int | None = None
+) -> float:
     """Mean loss in nats of a text that is read in a few lanes, each with its state carried on."""
     device = model.first_state.device
     rows = max(1, min(rows, (len(ids) - 1) // 64))
