@@ -20,6 +20,7 @@ GPT = "gpt"
 LM = "lm"  # other language models of running text
 TAGGER = "tagger"
 CLASSIFIER = "classifier"
+ELMO = "elmo"
 
 _VECTORS_CLASS = "nlpkit.vectors.store:Vectors"
 CLASSES = {  # kind -> "module:class"; a class has load(path)
@@ -30,6 +31,7 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
     LM: "nlpkit.tasks.lm.model:TextModel",
     TAGGER: "nlpkit.tasks.tag.predictor:Tagger",
     CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
+    ELMO: "nlpkit.tasks.elmo.model:ElmoModel",
 }
 
 
