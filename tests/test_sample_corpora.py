@@ -13,6 +13,8 @@ import pytest
 
 SAMPLES = Path(__file__).parent.parent / "sample_corpora"
 GENERATED = [
+    "questions-test.jsonl",
+    "questions.jsonl",
     "reviews.tsv",
     "tagged-test.conllu",
     "tagged-train.conllu",

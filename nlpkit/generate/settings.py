@@ -20,24 +20,33 @@ class SamplingSettings:
     """How to draw. The defaults draw from the model's distribution as it is."""
 
     temperature: float = _draw(
-        1.0, "Below 1 plays safe, above 1 dares; 0 always takes the likeliest."
+        1.0,
+        "Below 1 plays safe, above 1 dares; 0 takes the likeliest; 100 at most.",
+        flags=("--temperature", "-T"),
     )
-    top_k: int = _draw(0, "Draw only from the N likeliest tokens; 0 is all.", metavar="N")
-    top_p: float = _draw(1.0, "Draw only from the likeliest tokens with this probability in all.")
+    top_k: int = _draw(0, "Draw from the K likeliest only; 0 is all.", low=0, high=MANY)
+    top_p: float = _draw(
+        1.0, "Draw from the likeliest that together have this probability, up to 1."
+    )
     min_p: float = _draw(0.0, "Draw only from tokens this share, 0 to 1, as likely as the first.")
     repetition_penalty: float = _draw(
-        1.0, "Above 1, up to 100: tokens that were there, rarer (multiplies)."
+        1.0, "Above 1, up to 100: tokens that were there, rarer (it divides their logits)."
     )
     typical_p: float = _draw(
-        1.0, "Draw only from the tokens that surprise as expected, with this probability in all."
+        1.0, "Draw from those that surprise as expected, with this probability in all, up to 1."
     )
     frequency_penalty: float = _draw(
-        0.0, "Taken from a token's logit for each time that it was written, -100 to 100."
+        0.0,
+        "Taken from the logit of a token for each time that it was there.",
+        low=-100.0,
+        high=100.0,
     )
     presence_penalty: float = _draw(
-        0.0, "Taken from the logit of every token that was written, -100 to 100."
+        0.0, "Taken from the logit of every token that was there.", low=-100.0, high=100.0
     )
-    no_repeat_ngram: int = _draw(0, "Never write N tokens in the same order twice; 0 may.")
+    no_repeat_ngram: int = _draw(
+        0, "Never write N tokens in the same order twice; 0 allows it.", low=0, high=MANY
+    )
     logit_bias: tuple[tuple[int, float], ...] = ()  # id and what is added to its logit
 
     def __post_init__(self) -> None:

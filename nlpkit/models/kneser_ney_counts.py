@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MEMORY = 1 << 27  # bytes that sorting may take, unless told
+_LEAST_RUN = 1024  # positions
 _BYTES = 28  # that a position takes while its run is sorted
 _MOST = 2**31 - 1  # nodes of a level, words of a text
 
@@ -182,7 +183,7 @@ class _Runs:
 
     def __init__(self, scratch: Scratch, positions: int) -> None:
         self._scratch = scratch
-        self.positions = max(1024, min(positions, scratch.memory // _BYTES))  # in a run
+        self.positions = max(_LEAST_RUN, min(positions, scratch.memory // _BYTES))  # in a run
         self.keys: NDArray[np.int64] = np.empty(self.positions, np.int64)
         self.places: NDArray[np.int32] = np.empty(self.positions, np.int32)
         self._spare_keys, self._spare_places = np.empty_like(self.keys), np.empty_like(self.places)

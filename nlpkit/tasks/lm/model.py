@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -217,7 +217,7 @@ class TextModel(modeldir.Model):
             self.model,
             ids,
             max_tokens,
-            sampling,
+            self._without_unknown(sampling),
             generator,
             vocab_size=count_ids(self.codec),
             every_logit=log_probabilities,
@@ -248,6 +248,12 @@ class TextModel(modeldir.Model):
             yield news
             if last:
                 return
+
+    def _without_unknown(self, sampling: SamplingSettings) -> SamplingSettings:
+        """Nobody wants to read <unk>."""
+        if not isinstance(self.codec, Words):
+            return sampling
+        return replace(sampling, logit_bias=(*sampling.logit_bias, (UNKNOWN, -1e4)))
 
     def losses(
         self, parts: Iterable[Sequence[int] | np.ndarray], stride: int | None = None
@@ -329,7 +335,7 @@ class TextModel(modeldir.Model):
             beams=writing.beams,
             length_penalty=writing.length_penalty,
             end=self.end,
-            settings=sampling,
+            settings=self._without_unknown(sampling or SamplingSettings()),
             vocab_size=count_ids(self.codec),
         )
         texts = []
