@@ -20,6 +20,8 @@ GPT = "gpt"
 LM = "lm"  # other language models of running text
 TAGGER = "tagger"
 CLASSIFIER = "classifier"
+BERT = "bert"
+BERT_INDEX = "bert-index"
 ELMO = "elmo"
 
 _VECTORS_CLASS = "nlpkit.vectors.store:Vectors"
@@ -31,6 +33,8 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
     LM: "nlpkit.tasks.lm.model:TextModel",
     TAGGER: "nlpkit.tasks.tag.predictor:Tagger",
     CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
+    BERT: "nlpkit.models.bert_model:BertModel",
+    BERT_INDEX: "nlpkit.tasks.bert.index:SearchIndex",
     ELMO: "nlpkit.tasks.elmo.model:ElmoModel",
 }
 
@@ -38,7 +42,7 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
 def load(path: str | os.PathLike[str]) -> Any:
     """The object of a model folder, whatever its kind, or the vectors of a file.
 
-    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``TextModel``, ``Tagger`` or
+    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``TextModel``, ``BertModel``, ``Tagger`` or
     ``Classifier``; files of word vectors (word2vec text and binary, GloVe, fastText's .vec and
     .bin) give ``Vectors``.
 

@@ -150,9 +150,20 @@ def test_a_conversation_keeps_its_context(warm: Warm, folder: Path) -> None:
 def test_copied_text_is_found(warm: Warm, folder: Path) -> None:
     (folder / "copy.txt").write_text(SENTENCE + "\nzz qq xx vv kk jj ww hh\n", encoding="utf-8")
     (record,) = rows(
-        warm.ok(folder, "lm", "novelty", "words.model", "--train", "text.txt", "--sample", "copy.txt",
-                "--heldout", "copy.txt", "--json")
-    )  # fmt: skip
+        warm.ok(
+            folder,
+            "lm",
+            "novelty",
+            "words.model",
+            "--train",
+            "text.txt",
+            "--sample",
+            "copy.txt",
+            "--heldout",
+            "copy.txt",
+            "--json",
+        )
+    )
     assert record["passages"][0]["text"].startswith(SENTENCE)
     assert 0.2 < record["new"]["8"] < 0.6
     assert record["heldout"] == record["new"]
