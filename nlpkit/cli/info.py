@@ -24,6 +24,12 @@ def info(
         bool,
         typer.Option("--verify", help="Check the SHA-256 of every file and look for NaN instead."),
     ] = False,
+    plot: Annotated[
+        str | None,
+        typer.Option(
+            "--plot", metavar="FILE", help="Draw loss and gradient norms to .png, .svg or .pdf."
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Show what a model is: kind, size, settings, training curve.
@@ -37,14 +43,23 @@ def info(
       $ nlpkit info world.model
       $ nlpkit info world.model --json
       $ nlpkit info world.model --verify
+      $ nlpkit info lstm.model --plot lstm.png
     """
     if verify:
         _verify(model, json)
         return
+    if plot is not None:
+        from nlpkit.plots import check_picture
+
+        check_picture(plot)
     config = modeldir.load_config(model)
     files = modeldir.describe_files(model)
     curve = modeldir.read_metrics(model)
     size = sum(size for _, size in files)
+    if plot is not None:
+        from nlpkit.curves import draw_curves
+
+        draw_curves(curve, plot)
     with open_output("-") as out:
         if json:
             out.write_json({**asdict(config), "files": dict(files), "bytes": size, "curve": curve})
