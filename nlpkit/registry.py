@@ -20,9 +20,10 @@ GPT = "gpt"
 LM = "lm"  # other language models of running text
 TAGGER = "tagger"
 CLASSIFIER = "classifier"
+ELMO = "elmo"
 BERT = "bert"
 BERT_INDEX = "bert-index"
-ELMO = "elmo"
+QA = "qa"
 
 _VECTORS_CLASS = "nlpkit.vectors.store:Vectors"
 CLASSES = {  # kind -> "module:class"; a class has load(path)
@@ -33,9 +34,10 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
     LM: "nlpkit.tasks.lm.model:TextModel",
     TAGGER: "nlpkit.tasks.tag.predictor:Tagger",
     CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
+    ELMO: "nlpkit.models.elmo_model:ElmoModel",
     BERT: "nlpkit.models.bert_model:BertModel",
     BERT_INDEX: "nlpkit.tasks.bert.index:SearchIndex",
-    ELMO: "nlpkit.tasks.elmo.model:ElmoModel",
+    QA: "nlpkit.tasks.qa.model:QaModel",
 }
 
 

@@ -13,8 +13,10 @@ import pytest
 
 SAMPLES = Path(__file__).parent.parent / "sample_corpora"
 GENERATED = [
-    "questions-test.jsonl",
-    "questions.jsonl",
+    "follows.tsv",
+    "prompts-test.jsonl",
+    "prompts.jsonl",
+    "questions.tsv",
     "reviews.tsv",
     "tagged-test.conllu",
     "tagged-train.conllu",

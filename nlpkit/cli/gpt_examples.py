@@ -102,7 +102,7 @@ def answer(
     few-shot examples stand in the template before the question. Keys of --json: prompt, answer.
 
     Examples:
-      $ nlpkit gpt train --examples sample_corpora/questions.jsonl -o qa.model --max-iters 30
+      $ nlpkit gpt train --examples sample_corpora/prompts.jsonl -o qa.model --max-iters 30
       $ echo '{"prompt": "Question: Where is Oslo?\\nAnswer:"}' | nlpkit gpt answer qa.model
     """
     found, examples = _open(model, prompts, template, device, threads, answers=False)
@@ -132,8 +132,8 @@ def evaluate(
     of --json: exact_match, f1 (shares), examples.
 
     Examples:
-      $ nlpkit gpt train --examples sample_corpora/questions.jsonl -o qa.model --max-iters 30
-      $ head -20 sample_corpora/questions.jsonl | nlpkit gpt evaluate qa.model
+      $ nlpkit gpt train --examples sample_corpora/prompts.jsonl -o qa.model --max-iters 30
+      $ head -20 sample_corpora/prompts.jsonl | nlpkit gpt evaluate qa.model
     """
     from nlpkit.tasks.lm.examples import mean_scores
 
