@@ -16,7 +16,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.text.vocab import on_one_line
 
 if TYPE_CHECKING:
-    from nlpkit.tasks.compare import Compared
+    from nlpkit.compare import Compared
 
 
 def compare(
@@ -67,9 +67,9 @@ def compare(
     """
     import torch
 
+    from nlpkit.compare import check_drawing, draw_scatter, scatter_text
+    from nlpkit.compare import compare as rank
     from nlpkit.parallel import worker_count
-    from nlpkit.tasks.compare import check_drawing, draw_scatter, scatter_text
-    from nlpkit.tasks.compare import compare as rank
     from nlpkit.tasks.lm.ask import blank_logs
     from nlpkit.tasks.lm.model import TextModel
 

@@ -29,7 +29,7 @@ def import_(
       $ nlpkit lm export 3gram.model -o 3gram.arpa
       $ nlpkit lm import 3gram.arpa -o again.model
     """
-    from nlpkit.tasks.lm.arpa import load_arpa
+    from nlpkit.pretrained.arpa_model import load_arpa
 
     modeldir.check_new(output, force=force)
     found = load_arpa(textio.read_lines([arpa]), textio.source_name(arpa))
@@ -50,7 +50,7 @@ def export(
     """
     from nlpkit.models.ngram_text import NGramText
     from nlpkit.pretrained.arpa import write_arpa
-    from nlpkit.tasks.lm.arpa import token_names
+    from nlpkit.pretrained.arpa_model import token_names
     from nlpkit.tasks.lm.model import TextModel
 
     check_output(output)

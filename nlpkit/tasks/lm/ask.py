@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from nlpkit.compare import split_blank
 from nlpkit.errors import NlpkitError
-from nlpkit.tasks.compare import split_blank
 from nlpkit.tasks.lm.model import TextModel
 from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Bytes, TextStream, count_ids
