@@ -10,8 +10,9 @@ import typer
 from nlpkit import modeldir, textio
 from nlpkit import settings as limits
 from nlpkit.cli import labelling, options
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
+from nlpkit.cli.progress_training import draw_run, prepare_torch
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.text.pipeline import Tokens, TokenSettings
@@ -116,8 +117,6 @@ def train(
     notes = Notes(quiet)
     modeldir.check_new(output, force=force)
     Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern))  # a wrong setting fails here
-    if fine_tune and vectors is None:
-        raise UsageError("--fine-tune needs --vectors")
     examples = read_examples(
         data, format=format, multi_label=multi_label, encoding=encoding, errors=errors
     )
@@ -163,15 +162,13 @@ def train(
         settings,
         seed=seed,
         dev=held,
-        vectors=labelling.load_vectors(vectors),
-        device=labelling.start_torch(device, threads, notes),
+        vectors=vectors,
+        device=prepare_torch(device, threads, notes, sparse=True),
     )
-    kind = "multi-label" if run.settings.multi_label else "one label each"
-    notes.say(f"{len(examples):,} texts, {len(run.labels):,} labels, {kind}")
     if len(run.labels) == 1:
         notes.warn("the data has one label only: every text will get it")
     _warn_of_strangers(run, notes)
-    labelling.draw_run(run, output, notes, vectors=vectors, resume=resume, force=force)
+    draw_run(run, output, notes, resume=resume, force=force)
 
 
 def _warn_of_strangers(run: ClassifierRun, notes: Notes) -> None:

@@ -9,9 +9,9 @@ import typer
 
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, check_output, open_output
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.text.pipeline import TokenSettings, read_tokens
 from nlpkit.text.vocab import UNK, Vocab
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
 from nlpkit import settings as limits
-from nlpkit.cli.frame import UsageError
-from nlpkit.cli.output import Notes
-from nlpkit.modeldir import checkpoint_path
+from nlpkit.errors import UsageError
 
 if TYPE_CHECKING:
-    import torch
-
-    from nlpkit.training.loop import Trainer
-    from nlpkit.vectors.store import Vectors
+    pass
 
 Layers = Annotated[
     int,
@@ -69,19 +64,6 @@ Epochs = Annotated[
 Settings = TypeVar("Settings")
 
 
-class Run(Protocol):
-    """A training under way: what a tagger's and a classifier's have in common."""
-
-    trainer: Trainer
-    settings: Any
-
-    def data_hash(self) -> str: ...
-
-    def common_settings(self) -> dict[str, Any]: ...
-
-    def save(self, path: str, *, force: bool = False) -> None: ...
-
-
 def settings_from(kind: type[Settings], **flags: Any) -> Settings:
     """Settings with the flags that were given; None leaves the default where it lives."""
     return kind(**{name: value for name, value in flags.items() if value is not None})
@@ -100,46 +82,3 @@ def calm_threads() -> None:
     """
     for library in ("OPENBLAS", "MKL", "OMP"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
-
-
-def load_vectors(path: str | None) -> Vectors | None:
-    """Vectors of any format, or None."""
-    if path is None:
-        return None
-    from nlpkit.vectors.formats import load
-
-    return load(path)
-
-
-def start_torch(device: str, threads: int, notes: Notes) -> torch.device:
-    """Load torch, set its threads, pick and name the device."""
-    import torch
-
-    from nlpkit.device import keep_freed_memory, pick_device
-    from nlpkit.parallel import worker_count
-
-    torch.set_num_threads(worker_count(threads))
-    keep_freed_memory()
-    chosen = pick_device(device, sparse=True)
-    notes.say(f"training on {chosen}")
-    return chosen
-
-
-def draw_run(
-    run: Run, output: str, notes: Notes, *, vectors: str | None, resume: bool, force: bool
-) -> None:
-    """Train to the end, from the checkpoint when asked, and save; Ctrl-C leaves a checkpoint."""
-    from nlpkit.cli.progress_training import draw_training
-
-    settings = {**run.common_settings(), "vectors": vectors}
-    checkpoint = checkpoint_path(output)
-    if resume:
-        run.trainer.load(checkpoint, settings, run.data_hash())
-    draw_training(
-        run.trainer,
-        notes,
-        lambda: run.save(output, force=force),
-        checkpoint=checkpoint,
-        settings=settings,
-        data_hash=run.data_hash(),
-    )

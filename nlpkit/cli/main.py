@@ -17,7 +17,7 @@ from typer.main import get_command_name
 
 import nlpkit
 from nlpkit.cli.frame import full_disk_is_one_line, hide_environment
-from nlpkit.cli.signals import run_interruptible
+from nlpkit.signals import run_interruptible
 
 
 class Entry(NamedTuple):

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from nlpkit import settings
-from nlpkit.cli.frame import NoInput, UsageError
+from nlpkit.cli.frame import NoInput
 from nlpkit.cli.terminal import visible
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.settings import LARGEST_SEED, LONGEST, MANY, MOST_WORKERS
 from nlpkit.textio import STDIN, Block, parse_json, read_blocks
 

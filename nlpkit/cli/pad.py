@@ -8,10 +8,10 @@ import typer
 
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Writer, check_output, open_output
 from nlpkit.cli.rows import read_rows
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 
 app = new_app()
 

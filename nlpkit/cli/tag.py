@@ -10,8 +10,9 @@ import typer
 from nlpkit import folders, modeldir, textio
 from nlpkit import settings as limits
 from nlpkit.cli import labelling, options
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
+from nlpkit.cli.progress_training import draw_run, prepare_torch
 from nlpkit.tasks.tag.settings import Switch, TaggerSettings
 from nlpkit.text.conll import Format
 
@@ -193,8 +194,6 @@ def train(
         lr=lr,
     )
     labelling.check_transformer("--encoder", encoder, positions, norm)
-    if fine_tune and vectors is None:
-        raise UsageError("--fine-tune needs --vectors")
 
     from nlpkit.tasks.tag.train import TaggerRun, TrainingData
 
@@ -208,15 +207,10 @@ def train(
         settings,
         seed=seed,
         dev=held,
-        vectors=labelling.load_vectors(vectors),
-        device=labelling.start_torch(device, threads, notes),
+        vectors=vectors,
+        device=prepare_torch(device, threads, notes, sparse=True),
     )
-    scheme = f", {tagged.scheme} entities" if tagged.scheme else ""
-    notes.say(
-        f"{len(tagged.sentences):,} sentences, {len(run.lexicon.words):,} words, "
-        f"{len(run.tags):,} tags{scheme}"
-    )
-    labelling.draw_run(run, output, notes, vectors=vectors, resume=resume, force=force)
+    draw_run(run, output, notes, resume=resume, force=force)
 
 
 def _first(problems: list[str], shown: int = 5) -> list[str]:

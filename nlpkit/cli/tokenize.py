@@ -11,8 +11,9 @@ import typer
 
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
+from nlpkit.errors import UsageError
 from nlpkit.parallel import ordered_map
 from nlpkit.text.pipeline import Tokens, TokenSettings, load_stopwords, show
 

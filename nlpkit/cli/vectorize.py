@@ -11,9 +11,9 @@ import typer
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import check_output, open_output
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.text.pipeline import TokenSettings, read_tokens
 from nlpkit.text.vocab import Vocab
 

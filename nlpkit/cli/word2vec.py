@@ -11,9 +11,10 @@ import typer
 
 from nlpkit import modeldir
 from nlpkit.cli import options
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
 from nlpkit.cli.progress_training import ask_to_stop, stop_here, write_model
+from nlpkit.errors import UsageError
 from nlpkit.text.pipeline import Tokens, TokenSettings
 from nlpkit.vectors.settings import Format
 from nlpkit.word2vec.config import LIMITS, Arch, Loss, Word2VecConfig

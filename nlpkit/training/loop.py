@@ -28,25 +28,11 @@ from torch import Tensor, nn
 from nlpkit import modeldir
 from nlpkit.device import check_bfloat16, has_bfloat16, memory_advice, seeded, tiny_is_zero
 from nlpkit.errors import NlpkitError
+from nlpkit.training.run import Progress
 from nlpkit.training.settings import LoopSettings
 
 BatchLoss = Callable[[int], tuple[Tensor, int]]  # batch number -> mean loss, items in the batch
 CHECKPOINT = "checkpoint"
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a run stands after a step."""
-
-    step: int
-    fraction: float  # of the run, by steps or time, whichever is further
-    loss: float  # of this step
-    learning_rate: float  # of AdamW; of the first optimizer where there is no AdamW
-    speed: float  # items per second
-    seconds: float
-    due: bool = False  # whether this is one of the steps after which a run is looked at
-    heldout: float | None = None  # when it was measured after this step
-    best: bool = False  # whether that was the lowest so far
 
 
 @dataclass

@@ -19,7 +19,15 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
 from nlpkit.schema import SEED, Ranges
-from nlpkit.settings import LARGEST_SEED, LONGEST, MANY, TRAINING, option, parse_duration
+from nlpkit.settings import (
+    LARGEST_SEED,
+    LONGEST,
+    MANY,
+    MOST_EPOCHS,
+    TRAINING,
+    option,
+    parse_duration,
+)
 
 Schedule = Literal["linear", "cosine", "constant"]
 DType = Literal["auto", "float32", "bfloat16"]
@@ -45,6 +53,11 @@ class LoopSettings:
 def batch_size(default: int | None, help: str = "Examples to a step and process.") -> Any:
     """The option of trainers whose batches are counted in examples."""
     return option(default, help, low=1, high=LONGEST, group=TRAINING)
+
+
+def epochs(help: str = "Passes over the data, when there is no --max-time.", **more: Any) -> Any:
+    """The option of trainers that go over their data several times."""
+    return option(None, help, **{"low": 1, "high": MOST_EPOCHS, "group": TRAINING, **more})
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ def test_same_seed_same_weights_and_resume(model: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", ["bow", "cnn"])
 def test_a_saved_model_predicts_the_same_and_damage_is_named(model: str, tmp_path: Path) -> None:
     run = trained(model, epochs=1)
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     loaded = Classifier.load(str(tmp_path / "m"))
     assert np.array_equal(loaded.probabilities(TEXTS), run.classifier().probabilities(TEXTS))
     for name in ("labels.tsv", "weights.safetensors"):
@@ -336,7 +336,7 @@ def test_any_label_and_any_token_come_back_from_the_folder(model: str, tmp_path:
     texts = [f"{label}\n\t{'xyzuvw'[place]}\r" for place, label in enumerate(labels)]
     examples = [Example(text, (label,)) for text, label in zip(texts, labels, strict=True)]
     run = trained(model, examples, epochs=1, tokenizer="char", lower=False)
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     loaded = Classifier.load(str(tmp_path / "m"))
     assert loaded.labels.tokens == run.labels.tokens
     assert set(loaded.labels.tokens) == set(labels)
@@ -352,7 +352,7 @@ def test_the_subword_model_is_inside(model: str, as_folder: bool, tmp_path: Path
     path = tmp_path if as_folder else tmp_path / "tokenizer.json"
     run = trained(model, epochs=1, tokenizer=str(path))
     (tmp_path / "tokenizer.json").unlink()
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     (tmp_path / "m").rename(tmp_path / "moved")
     loaded = Classifier.load(str(tmp_path / "moved"))
     assert np.array_equal(loaded.probabilities(TEXTS), run.classifier().probabilities(TEXTS))
@@ -371,7 +371,7 @@ def test_a_model_of_0_1_0_finds_the_subword_model_where_it_was(tmp_path: Path) -
     tokenizer = tmp_path / "tokenizer.json"
     Subwords.train(TEXTS * 3, vocab_size=280).save(str(tokenizer))
     run = trained("bow", epochs=1, tokenizer=str(tokenizer))
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     change_settings(tmp_path / "m", tokenizer=str(tokenizer))
     loaded = Classifier.load(str(tmp_path / "m"))
     assert np.array_equal(loaded.probabilities(TEXTS), run.classifier().probabilities(TEXTS))
@@ -395,7 +395,7 @@ def test_tokens_are_those_of_tokenize(name: str, lower: bool) -> None:
 def test_a_model_of_0_1_0_lowers_the_text_before_it_is_cut(tmp_path: Path) -> None:
     examples = [Example("on Mon. it rained", ("bad",)), Example("on Tue. it shone", ("good",))]
     run = trained("bow", examples, epochs=1)
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     assert Classifier.load(str(tmp_path / "m")).bags.tokens("On Mon.") == ["on", "mon."]
     change_settings(tmp_path / "m")
     old = Classifier.load(str(tmp_path / "m"))

@@ -155,7 +155,7 @@ def test_dev_sentences_choose_the_epoch(tmp_path: Path) -> None:
     run = TaggerRun(data, TaggerSettings(hidden=8, epochs=3), seed=1, dev=ENTITIES)
     heldout = [p.heldout for p in run.trainer.fit() if p.heldout is not None]
     assert len(heldout) == 3
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     assert run.trainer.counters.best_loss == min(heldout)
 
 

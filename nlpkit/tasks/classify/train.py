@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.nn.encoders import count_parameters
 from nlpkit.nn.optimizers import AdamW
 from nlpkit.nn.sparse import SparseAdagrad
@@ -26,23 +27,25 @@ from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.text.vocab import Vocab
 from nlpkit.training.batches import LengthBatches
 from nlpkit.training.loop import Trainer
+from nlpkit.training.run import Run
 from nlpkit.training.settings import LoopSettings
-
-if TYPE_CHECKING:
-    from nlpkit.vectors.store import Vectors
+from nlpkit.vectors import formats
+from nlpkit.vectors.store import Vectors
 
 MOST_VECTORS = 200_000  # the most frequent words of given vectors go into the model
 SMOOTHING = 1.0  # added to the counts of naive Bayes
 RARE = 2  # a sequence model has no embedding for a word seen fewer times
 
 
-class ClassifierRun:
+class ClassifierRun(Run):
     """One training of a classifier.
 
     >>> run = ClassifierRun(examples, ClassifierSettings(), seed=1)  # doctest: +SKIP
-    >>> for progress in run.trainer.fit(): ...  # doctest: +SKIP
-    >>> run.save("reviews.model")  # doctest: +SKIP
+    >>> run.train("reviews.model")  # doctest: +SKIP
     """
+
+    trainer: Trainer
+    unit = "texts"
 
     def __init__(
         self,
@@ -51,9 +54,12 @@ class ClassifierRun:
         *,
         seed: int,
         dev: Sequence[Example] = (),
-        vectors: Vectors | None = None,
+        vectors: Vectors | str | os.PathLike[str] | None = None,
         device: torch.device | None = None,
     ) -> None:
+        if settings.fine_tune and vectors is None:
+            raise UsageError("`fine_tune` needs `vectors`")
+        self.vectors = os.fspath(vectors) if isinstance(vectors, str | os.PathLike) else None
         self.examples, self.dev, self.seed = examples, dev, seed
         self.settings = settings.resolved(texts=len(examples))
         self.device = device or torch.device("cpu")
@@ -72,8 +78,10 @@ class ClassifierRun:
                     )
                 self._prepare_bags()
             else:
-                self._prepare_sequences(vectors)
+                self._prepare_sequences(formats.given(vectors))
         self.model.to(self.device)
+        kind = "multi-label" if self.settings.multi_label else "one label each"
+        self.summary = f"{len(examples):,} texts, {len(self.labels):,} labels, {kind}"
         settled = self.settings
         assert settled.epochs is not None
         self.trainer = Trainer(
@@ -220,9 +228,8 @@ class ClassifierRun:
         weights = {name: value.cpu().numpy() for name, value in self._tensors().items()}
         return Classifier(self.settings, self.labels, weights, self._words, self._maker)
 
-    def finished(self) -> Classifier:
+    def result(self) -> Classifier:
         """The trained model, with the best weights when there were held-out texts."""
-        self.trainer.keep_best()
         metrics: dict[str, float] = {"labels": len(self.labels), "texts": len(self.examples)}
         if self.trainer.counters.best_loss is not None:
             metrics["dev_accuracy"] = 1 - self.trainer.counters.best_loss
@@ -234,12 +241,7 @@ class ClassifierRun:
             data_hash=self.data_hash(),
             metrics=metrics,
         )
-        classifier.curve = self.trainer.counters.records
         return classifier
-
-    def save(self, path: str, *, force: bool = False) -> None:
-        """Write the model folder."""
-        self.finished().save(path, force=force)
 
     def data_hash(self) -> str:
         """A fingerprint of the training texts."""
@@ -247,7 +249,12 @@ class ClassifierRun:
 
     def common_settings(self) -> dict[str, Any]:
         """What a run that goes on with this one's checkpoint must have in common with it."""
-        return {**asdict(self.settings), "seed": self.seed, "held-out data": _hash(self.dev)}
+        return {
+            **asdict(self.settings),
+            "seed": self.seed,
+            "held-out data": _hash(self.dev),
+            "vectors": self.vectors,
+        }
 
 
 def _hash(examples: Sequence[Example]) -> str:

@@ -67,11 +67,10 @@ def sample_names(
 ) -> Iterator[Name]:
     """Yield ``count`` names; if they cannot be found in so many tries, say how far it came.
 
-    >>> from nlpkit.tasks.names.model import prepare_training
     >>> from nlpkit.tasks.names.settings import NamesSettings
+    >>> from nlpkit.tasks.names.train import NamesRun
     >>> names = [Name(text) for text in ["Anna", "Hanna", "Nana", "Ana"] * 10]
-    >>> model, _ = prepare_training(
-    ...     names, names[:4], NamesSettings(model="ngram"), torch.device("cpu"))
+    >>> model = NamesRun(names, NamesSettings(model="ngram"), heldout=names[:4]).train()
     >>> [name.text[:2] for name in sample_names(model, 2, Constraints(prefix="Ha"), seed=1)]
     ['Ha', 'Ha']
     """

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.metrics.spans import score_tags
 from nlpkit.nn.encoders import count_parameters
 from nlpkit.nn.optimizers import AdamW
@@ -28,10 +29,10 @@ from nlpkit.text.schemes import Scheme, convert, detect_scheme, legal_transition
 from nlpkit.text.vocab import Vocab
 from nlpkit.training.batches import LengthBatches
 from nlpkit.training.loop import Trainer
+from nlpkit.training.run import Run
 from nlpkit.training.settings import LoopSettings
-
-if TYPE_CHECKING:
-    from nlpkit.vectors.store import Vectors
+from nlpkit.vectors import formats
+from nlpkit.vectors.store import Vectors
 
 MOST_VECTORS = 200_000  # the most frequent words of given vectors go into the model
 CLIP = 1.0
@@ -72,13 +73,14 @@ class TrainingData:
         return cls(filled, layout, detect_scheme(sentence.tags for sentence in filled))
 
 
-class TaggerRun:
+class TaggerRun(Run):
     """One training of a tagger.
 
     >>> run = TaggerRun(data, TaggerSettings(), seed=1)  # doctest: +SKIP
-    >>> for progress in run.trainer.fit(): ...  # doctest: +SKIP
-    >>> run.save("pos.model")  # doctest: +SKIP
+    >>> run.train("pos.model")  # doctest: +SKIP
     """
+
+    trainer: Trainer
 
     def __init__(
         self,
@@ -87,9 +89,12 @@ class TaggerRun:
         *,
         seed: int,
         dev: Sequence[Sentence] = (),
-        vectors: Vectors | None = None,
+        vectors: Vectors | str | os.PathLike[str] | None = None,
         device: torch.device | None = None,
     ) -> None:
+        if settings.fine_tune and vectors is None:
+            raise UsageError("`fine_tune` needs `vectors`")
+        self.vectors = os.fspath(vectors) if isinstance(vectors, str | os.PathLike) else None
         self.data, self.seed, self.dev = data, seed, [s for s in dev if s.tokens]
         self.settings = settings.resolved(
             entities=data.scheme is not None,
@@ -110,7 +115,7 @@ class TaggerRun:
         tag_rows = [self._inner(sentence.tags[piece]) for sentence, piece in pieces]
         counts = Counter(tag for row in tag_rows for tag in row)
         self.tags = Vocab.from_counts(_with_companions(counts, data.scheme), specials=())
-        words, matrix = _given_vectors(vectors)
+        words, matrix = _given_vectors(formats.given(vectors))
         tokens = [sentence.tokens[piece] for sentence, piece in pieces]
         self.lexicon = Lexicon.build(
             (word for row in tokens for word in row),
@@ -135,6 +140,11 @@ class TaggerRun:
                 legal,
                 parts,
             ).to(self.device)
+        scheme = f", {data.scheme} entities" if data.scheme else ""
+        self.summary = (
+            f"{len(data.sentences):,} sentences, {len(self.lexicon.words):,} words, "
+            f"{len(self.tags):,} tags{scheme}"
+        )
         self._arrays.features = self.model.prepared(self._arrays.features)
         tables = self.model.words.tables()
         clues = [] if self.model.clues is None else [self.model.clues.near, self.model.clues.far]
@@ -214,9 +224,8 @@ class TaggerRun:
             layout=self.data.layout,
         )
 
-    def finished(self) -> Tagger:
+    def result(self) -> Tagger:
         """The trained model, with the best weights when there were held-out sentences."""
-        self.trainer.keep_best()
         metrics: dict[str, float] = {"tags": len(self.tags), "words": len(self.lexicon.words)}
         best = self.trainer.counters.best_loss
         if best is not None:
@@ -229,12 +238,7 @@ class TaggerRun:
             data_hash=self.data_hash(),
             metrics=metrics,
         )
-        tagger.curve = self.trainer.counters.records
         return tagger
-
-    def save(self, path: str, *, force: bool = False) -> None:
-        """Write the model folder."""
-        self.finished().save(path, force=force)
 
     def data_hash(self) -> str:
         """A fingerprint of the training sentences."""
@@ -248,6 +252,7 @@ class TaggerRun:
             **layout,
             "seed": self.seed,
             "held-out data": _hash(self.dev),
+            "vectors": self.vectors,
         }
 
 
