@@ -140,7 +140,7 @@ def memory_advice(advice: str = _SMALL_MEMORY) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def tiny_is_zero() -> Iterator[None]:
+def flush_denormals() -> Iterator[None]:
     """Near a loss of 0 gradients shrink to numbers that take ages to compute with: here they are 0.
 
     Only here, since other parts of a program may rely on such numbers.

@@ -102,7 +102,7 @@ TextFormat = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="text: numbers between spaces; jsonl: an object a line.",
+        help="text: numbers between spaces; jsonl: one object per line.",
         show_default="text",
     ),
 ]
@@ -131,7 +131,9 @@ StripAccents = Annotated[
 NoPunct = Annotated[bool, typer.Option("--no-punct", help="Drop tokens without a letter or digit.")]
 Stopwords = Annotated[
     str | None,
-    typer.Option("--stopwords", metavar="en|FILE", help="Drop these words (FILE: a word a line)."),
+    typer.Option(
+        "--stopwords", metavar="en|FILE", help="Drop these words (FILE: one word per line)."
+    ),
 ]
 MinLength = Annotated[
     int, typer.Option("--min-length", min=0, max=MANY, help="Drop tokens of fewer characters.")

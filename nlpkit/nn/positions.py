@@ -22,17 +22,17 @@ class Rotary(nn.Module):
         # on the CPU even if the weights are on no device: arithmetic there loads half of torch
         steps = torch.arange(0, head_dim, 2, device="cpu") / head_dim
         angles = torch.outer(torch.arange(length, device="cpu"), base**-steps)  # (T, D/2)
-        turns = torch.polar(torch.ones_like(angles), angles)
+        rotations = torch.polar(torch.ones_like(angles), angles)
         # repeated for all heads of q and k: a product without broadcasting inside is faster
-        turns = turns[:, None].expand(-1, 2 * heads, -1).contiguous()  # (T, 2H, D/2)
-        self.register_buffer("turns", turns, persistent=False)
-        self.turns: Tensor
+        rotations = rotations[:, None].expand(-1, 2 * heads, -1).contiguous()  # (T, 2H, D/2)
+        self.register_buffer("rotations", rotations, persistent=False)
+        self.rotations: Tensor
 
     def forward(self, x: Tensor, first: int) -> Tensor:
         """Turn x (B, T, 2H, D) whose positions start at ``first``."""
         pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))  # (B, T, 2H, D/2)
-        turned = pairs * self.turns[first : first + x.size(1)]
-        return torch.view_as_real(turned).flatten(-2).to(x.dtype)
+        rotated = pairs * self.rotations[first : first + x.size(1)]
+        return torch.view_as_real(rotated).flatten(-2).to(x.dtype)
 
 
 class DistanceDecay(nn.Module):

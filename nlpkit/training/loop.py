@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from nlpkit import modeldir
-from nlpkit.device import check_bfloat16, has_bfloat16, memory_advice, seeded, tiny_is_zero
+from nlpkit.device import check_bfloat16, flush_denormals, has_bfloat16, memory_advice, seeded
 from nlpkit.errors import NlpkitError
 from nlpkit.training.run import Progress
 from nlpkit.training.settings import LoopSettings
@@ -136,7 +136,7 @@ class Trainer:
             started, before = self._clock(), self.fraction
             share = scheduled_share(before, self.settings)
             self.model.train()
-            with memory_advice(), tiny_is_zero():
+            with memory_advice(), flush_denormals():
                 loss, items = self._step(share)
             self.counters.step += 1
             seconds = self._clock() - started
@@ -208,7 +208,7 @@ class Trainer:
             return "float32"
         best = {"float32": math.inf, "bfloat16": math.inf}
         self.model.train()
-        with memory_advice(), tiny_is_zero():
+        with memory_advice(), flush_denormals():
             for _ in range(self.TRIALS):
                 for dtype in best:
                     started = self._clock()

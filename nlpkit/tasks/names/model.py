@@ -149,7 +149,7 @@ class NamesModel(modeldir.Model):
         return found
 
     def _rows(self, names: Sequence[Name]) -> tuple[Tensor, Tensor]:
-        """Ids and targets (B, T), a name a row, padded on the right."""
+        """Ids and targets (B, T), one name per row, padded on the right."""
         rows = [
             [self.alphabet.start(name.label), *self.alphabet.encode(name.text)] for name in names
         ]
