@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from nlpkit.training.run import Progress, Run
     from nlpkit.vectors.store import Vectors
     from nlpkit.word2vec.model import Word2Vec
-    from nlpkit.word2vec.train import Progress as WordProgress
+    from nlpkit.word2vec.train import WordProgress
 
 PathName = str | os.PathLike[str]
 Text = PathName | Iterable[str] | Iterable[os.PathLike[str]]  # a file, lines, or several files
@@ -69,38 +69,23 @@ def train_word2vec(
     """
     from nlpkit.text.pipeline import TokenSettings
     from nlpkit.word2vec.config import Word2VecConfig
-    from nlpkit.word2vec.model import begin
-    from nlpkit.word2vec.store import read_corpus, read_sentences
+    from nlpkit.word2vec.model import begin_text
     from nlpkit.word2vec.train import pick_device
 
     config = _settings("train_word2vec", Word2VecConfig, settings)
-    tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-    words = _path(vocab)
-    if words is not None and (config.phrases or config.max_vocab):
-        raise NlpkitError("vocab says which words there are: no phrases or max_vocab")
     first, items = _peek(text)
-    if first is None or isinstance(first, str | os.PathLike):
-        store, text_hash = read_corpus(_blocks(text, items), config, tokens, vocab=words)
-    else:
-        store, text_hash = read_sentences(items, config, vocab=words)
-    chosen = pick_device(device)
-    run = begin(
-        store,
-        text_hash,
+    is_text = first is None or isinstance(first, str | os.PathLike)
+    run = begin_text(
+        _blocks(text, items) if is_text else items,
         config,
-        tokens,
-        vocab=words,
+        TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower),
+        sentences=not is_text,
+        vocab=_path(vocab),
         init=_path(init),
-        device=chosen,
+        device=pick_device(device),
         engine=engine,
     )
-    for progress in run.trainer.train():
-        run.record(progress)
-        if on_progress is not None:
-            on_progress(progress)
-    vectors = run.vectors()
-    vectors.config.command = []
-    return vectors
+    return _trained(run, on_progress)
 
 
 def train_tagger(
@@ -295,7 +280,7 @@ def _plain(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
-def _trained(run: Run, on_progress: Callable[[Progress], None] | None) -> Any:
+def _trained(run: Run, on_progress: Callable[[Any], None] | None) -> Any:
     model = run.train(on_progress=on_progress)
     model.config.command = []  # no command made it
     return model

@@ -30,7 +30,7 @@ from nlpkit.text.subwords import Subwords
 from nlpkit.vectors.folder import read_folder, write_folder
 from nlpkit.vectors.store import Vectors
 from nlpkit.word2vec.config import Loss, Word2VecConfig
-from nlpkit.word2vec.model import Run, read_context
+from nlpkit.word2vec.model import Word2VecRun, read_context
 from nlpkit.word2vec.store import build_store
 from nlpkit.word2vec.train import Trainer
 
@@ -53,7 +53,7 @@ def make_word2vec(path: Path, loss: Loss) -> None:
     config = Word2VecConfig(dim=8, min_count=1, threads=1, loss=loss)
     store = build_store([TEXT.encode()], config)
     tokens = {"tokenizer": "whitespace", "pattern": None, "lower": False}
-    Run(store, config, Trainer(store, config), "", tokens, []).vectors().save(path)
+    Word2VecRun(store, config, Trainer(store, config), "", tokens, []).result().save(path)
 
 
 def use_vectors(path: Path) -> None:

@@ -63,6 +63,12 @@ def with_settings(*kinds: type[Any], **defaults: Any) -> Callable[[Callable[...,
     return decorate
 
 
+def flag(kind: type[Any], name: str) -> Any:
+    """The annotation of one option, for a command that takes it alone."""
+    (found,) = [one for one in _flags(kind, {}) if one.name == name]
+    return found.annotation
+
+
 def _flags(kind: type[Any], defaults: dict[str, Any]) -> list[inspect.Parameter]:
     """A parameter for each option, and a hidden one for each of its older names."""
     hints = typing.get_type_hints(kind)

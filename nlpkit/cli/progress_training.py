@@ -90,10 +90,11 @@ class _Line:
         if self.loss is None:
             self._say_dtype()
             self.loss = progress.loss
-        self.loss = 0.95 * self.loss + 0.05 * progress.loss
+        share = 0.05 if self.run.noisy_loss else 1.0
+        self.loss += share * (progress.loss - self.loss)
         if progress.heldout is not None:
             self.heldout = f"  held-out {progress.heldout:.4f}"
-        line = f"step {progress.step:,}  loss {self.loss:.4f}{self.heldout}"
+        line = f"{self.run.where(progress)}  loss {self.loss:.4f}{self.heldout}"
         self.bar.update(progress.fraction, f"{line}  {progress.speed:,.0f} {self.run.unit}/s")
         if self.then is not None:
             self.then(progress)

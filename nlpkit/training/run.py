@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any
 
 from nlpkit import folders
 from nlpkit.errors import NlpkitError
-from nlpkit.modeldir import Model, checkpoint_path
+from nlpkit.modeldir import checkpoint_path
 from nlpkit.signals import ask_to_stop
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ class Run:
     unit = "tokens"  # of the speed
     summary = ""  # what is trained on what
     outcome = ""  # what came out, once there is a result
+    noisy_loss = True  # whether one step says little, so that a mean is shown
     save_seconds = SAVE_SECONDS
 
     # --- what a kind of run says of itself -------------------------------------------------------
@@ -93,7 +94,7 @@ class Run:
         """A fingerprint of the training data."""
         raise NotImplementedError
 
-    def result(self) -> Model:
+    def result(self) -> Any:
         """The trained model with its ``config``; the best weights are in it already."""
         raise NotImplementedError
 
@@ -126,7 +127,15 @@ class Run:
         if self.trainer is not None:
             self.trainer.load(path, self.common_settings(), self.data_hash())
 
-    def finish(self) -> Model:
+    def where(self, progress: Progress) -> str:
+        """How far the run is, in words."""
+        return f"step {progress.step:,}"
+
+    def save_model(self, model: Any, path: str | os.PathLike[str], force: bool) -> None:
+        """Write the folder of the finished model."""
+        model.save(path, force=force)
+
+    def finish(self) -> Any:
         """The trained model, with the best weights there were and the curve of the training."""
         if self.trainer is None:
             return self.result()
@@ -162,23 +171,23 @@ class Run:
                 if checkpoint is not None and not self.finished:
                     if stopped():
                         self.save_checkpoint(checkpoint)
-                        raise Stopped(checkpoint, f" after step {progress.step:,}")
+                        raise Stopped(checkpoint, f" after {self.where(progress)}")
                     if time.monotonic() - last_save > self.save_seconds:
                         self.save_checkpoint(checkpoint)
                         last_save = time.monotonic()
                 if on_progress is not None:
                     on_progress(progress)
 
-    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> Model | None:
+    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> Any:
         """Write the finished model, then delete its checkpoint; the first process does it.
 
         When writing fails or is interrupted, save a checkpoint: nothing that was learned is lost.
         """
-        model: Model | None = None
+        model = None
         if self.is_first:
             with self._nothing_lost(checkpoint_path(path)):
                 model = self.finish()
-                model.save(path, force=force)
+                self.save_model(model, path, force)
             folders.remove(checkpoint_path(path))
         elif self.trainer is not None:
             self.trainer.keep_best()

@@ -50,9 +50,11 @@ class LoopSettings:
     seed: int = 1
 
 
-def batch_size(default: int | None, help: str = "Examples to a step and process.") -> Any:
+def batch_size(
+    default: int | None, help: str = "Examples to a step and process.", shown: str | None = None
+) -> Any:
     """The option of trainers whose batches are counted in examples."""
-    return option(default, help, low=1, high=LONGEST, group=TRAINING)
+    return option(default, help, low=1, high=LONGEST, shown_default=shown, group=TRAINING)
 
 
 def epochs(help: str = "Passes over the data, when there is no --max-time.", **more: Any) -> Any:

@@ -102,16 +102,16 @@ def test_interrupted_and_resumed_is_uninterrupted(
     run: Runner, corpus: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from nlpkit.word2vec.config import Word2VecConfig
-    from nlpkit.word2vec.model import Run, load_checkpoint
+    from nlpkit.word2vec.model import Word2VecRun, load_checkpoint
     from nlpkit.word2vec.store import build_store
     from nlpkit.word2vec.train import Trainer
 
     config = Word2VecConfig(dim=16, epochs=2, threads=1)
     how = {"tokenizer": "whitespace", "pattern": None, "lower": False}
 
-    def begin() -> Run:
+    def begin() -> Word2VecRun:
         store = build_store([corpus], config)
-        return Run(store, config, Trainer(store, config), "hash", how, [])
+        return Word2VecRun(store, config, Trainer(store, config), "hash", how, [])
 
     whole = begin()
     for _ in whole.trainer.train():

@@ -41,6 +41,8 @@ class GptRun(Run):
     <GptModel: 8,736 parameters, 1 layers, 2 heads, width 16, context 8, vocabulary 8>
     """
 
+    processes: Processes
+
     def __init__(
         self,
         blocks: Iterable[Block],
@@ -53,7 +55,8 @@ class GptRun(Run):
         folder: str | None = None,  # for a file of ids that has no name
         errors: str = "strict",
     ) -> None:
-        self.init, self.processes = init, processes or Processes()
+        self.init = None if init is None else os.fspath(init)
+        self.processes = processes or Processes()
         self.settings = settings.resolve()
         device = device or torch.device("cpu")
         named = isinstance(tokenizer, str)
