@@ -54,6 +54,35 @@ class DistanceDecay(nn.Module):
         return torch.where(distance < 0, distance * before, -distance * after)
 
 
+class RelativeBias(nn.Module):
+    """A learned number for each head and distance, added to its scores (Shaw et al., 2018; T5).
+
+    Distances beyond ``reach`` count as ``reach``. Heads start by looking at one neighbour each:
+    the first at the token before, the second at the one behind, the third two before, and so on.
+    """
+
+    START = 4.0  # what the neighbour's score is raised by: e^4 times the weight of any other
+
+    def __init__(self, heads: int, reach: int) -> None:
+        super().__init__()
+        self.reach = reach
+        self.table = nn.Parameter(torch.zeros(heads, 2 * reach + 1))  # distance -reach .. reach
+
+    def initialize(self) -> None:
+        """Each head has its neighbour."""
+        nn.init.zeros_(self.table)
+        with torch.no_grad():
+            for head in range(len(self.table)):
+                distance = min(head // 2 + 1, self.reach) * (-1 if head % 2 == 0 else 1)
+                self.table[head, self.reach + distance] = self.START
+
+    def forward(self, length: int) -> Tensor:
+        """What is added to the scores of ``length`` tokens, (H, T, T)."""
+        steps = torch.arange(length, device=self.table.device)
+        distance = (steps - steps[:, None]).clamp(-self.reach, self.reach)  # (T, S)
+        return self.table[:, distance + self.reach]
+
+
 def sinusoidal(length: int, dim: int) -> Tensor:
     """Sines and cosines of the position, of ever longer waves (T, C) (Vaswani et al., 2017).
 
