@@ -97,7 +97,6 @@ def train_tagger(
     column: str | None = None,
     token_column: int | None = None,
     tag_column: int | None = None,
-    seed: int = 1,
     device: str = "auto",
     on_progress: Callable[[Progress], None] | None = None,
     **settings: Any,
@@ -125,13 +124,9 @@ def train_tagger(
         return tagged_sentences(_not_text(data)) if path is None else read_tagged([path], choice)
 
     found, layout = read(sentences)
-    if layout.format == "pairs":
-        settings = {"unit": "char", **settings}
-    chosen = _settings("train_tagger", TaggerSettings, settings)
     run = TaggerRun(
         TrainingData.of(found, layout),
-        chosen,
-        seed=seed,
+        _settings("train_tagger", TaggerSettings, settings),
         dev=[] if dev is None else read(dev)[0],
         vectors=vectors,
         device=pick_device(device, sparse=True),
@@ -145,7 +140,6 @@ def train_classifier(
     dev: PathName | LabelledTexts | None = None,
     vectors: PathName | Vectors | None = None,
     format: LabelFormat | None = None,
-    seed: int = 1,
     device: str = "auto",
     on_progress: Callable[[Progress], None] | None = None,
     **settings: Any,
@@ -173,15 +167,9 @@ def train_classifier(
         several = wanted.multi_label
         return read_examples(path, format=format, split=split, multi_label=several)
 
-    found = read(examples, "train")
-    if any(len(example.labels) != 1 for example in found):
-        wanted = _settings(
-            "train_classifier", ClassifierSettings, {**settings, "multi_label": True}
-        )
     run = ClassifierRun(
-        found,
+        read(examples, "train"),
         wanted,
-        seed=seed,
         dev=[] if dev is None else read(dev, "test"),
         vectors=vectors,
         device=pick_device(device, sparse=True),

@@ -95,7 +95,7 @@ def _declare(
         min=one.low if one.parser is None else None,
         max=one.high if one.parser is None else None,
         metavar=one.metavar,
-        show_default=True if one.shown_default is None else one.shown_default,
+        show_default=default != "" if one.shown_default is None else one.shown_default,
         parser=None if one.parser is None else _parser(one.parser),
         rich_help_panel=one.group,
         hidden=hidden,

@@ -14,7 +14,7 @@ from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
 from nlpkit.cli.progress_training import draw_run, prepare_torch
 from nlpkit.errors import UsageError
-from nlpkit.tasks.names.settings import NamesSettings
+from nlpkit.tasks.names.settings import NameConstraints, NamesSettings
 
 if TYPE_CHECKING:
     from nlpkit.tasks.names.data import Name
@@ -93,34 +93,13 @@ def train(
 
 
 @app.command(cls=Command)
+@with_settings(NameConstraints)
 def sample(
     model: options.Model,
+    wishes: NameConstraints,
     count: Annotated[
         int, typer.Option("--count", "-n", min=1, max=limits.MANY, help="Names to make.")
     ] = 20,
-    prefix: Annotated[str, typer.Option("--prefix", help="Begin so; - reads one a line.")] = "",
-    suffix: Annotated[str, typer.Option("--suffix", help="End so.")] = "",
-    contains: Annotated[str, typer.Option("--contains", help="Have this inside.")] = "",
-    pattern: Annotated[
-        str, typer.Option("--pattern", metavar="REGEX", help="Match this as a whole.")
-    ] = "",
-    min_length: Annotated[
-        int,
-        typer.Option("--min-length", min=1, max=limits.MANY, help="Fewest characters of a name."),
-    ] = 1,
-    max_length: Annotated[
-        int | None,
-        typer.Option("--max-length", min=1, max=limits.MANY, help="Most characters of a name."),
-    ] = None,
-    label: Annotated[str, typer.Option("--label", help="Names of this label.")] = "",
-    unique: Annotated[bool, typer.Option("--unique", help="No name twice.")] = False,
-    novel: Annotated[
-        bool, typer.Option("--novel", help="No name that the model was trained on.")
-    ] = False,
-    tries: Annotated[
-        int,
-        typer.Option("--tries", min=1, max=limits.MANY, help="Names to draw before giving up."),
-    ] = 10_000,
     temperature: options.Temperature = 1.0,
     top_k: options.TopK = 0,
     top_p: options.TopP = 1.0,
@@ -152,26 +131,15 @@ def sample(
 
     sampling = SamplingSettings(temperature=temperature, top_k=top_k, top_p=top_p)
     named = NamesModel.load(model)
-    prefixes = [prefix]
-    if prefix == textio.STDIN:
+    prefixes = [wishes.prefix]
+    if wishes.prefix == textio.STDIN:
         prefixes = list(textio.read_lines(options.resolve_inputs([textio.STDIN])))
     chosen = pick_device(device, named.work(len(prefixes) * count * named.longest))
     named.model.to(chosen)
     with open_output("-") as out:
         for number, beginning in enumerate(prefixes):
-            constraints = Constraints(
-                prefix=beginning,
-                suffix=suffix,
-                contains=contains,
-                pattern=pattern,
-                min_length=min_length,
-                max_length=max_length,
-                label=label,
-                unique=unique,
-                novel=novel,
-                tries=tries,
-                sampling=sampling,
-            )
+            wanted = {**vars(wishes), "prefix": beginning}
+            constraints = Constraints(**wanted, sampling=sampling)
             found: list[Name] = []
             try:
                 found.extend(sample_names(named, count, constraints, seed + number))

@@ -19,6 +19,27 @@ from nlpkit.word2vec.config import Arch, Word2VecConfig
 
 app = new_app("Word vectors by word2vec: train, and show training examples.")
 
+Vocab = Annotated[
+    str | None,
+    typer.Option(
+        "--vocab", "-V", metavar="FILE", help="Take words and counts from this vocabulary."
+    ),
+]
+Init = Annotated[
+    str | None,
+    typer.Option(
+        "--init", metavar="VECTORS", help="Start from trained vectors, of any known format."
+    ),
+]
+Engine = Annotated[
+    Literal["numba", "torch"] | None,
+    typer.Option(
+        "--engine",
+        help="Compiled kernels for the CPU, or torch for any device.",
+        show_default="numba on the CPU, else torch",
+    ),
+]
+
 
 @app.command(cls=Command)
 @with_settings(Word2VecConfig)
@@ -29,37 +50,12 @@ def train(
     tokenizer: options.TokenizerName = "whitespace",
     pattern: options.Pattern = None,
     lower: options.Lower = False,
-    vocab: Annotated[
-        str | None,
-        typer.Option(
-            "--vocab", "-V", metavar="FILE", help="Take words and counts from this vocabulary."
-        ),
-    ] = None,
-    init: Annotated[
-        str | None,
-        typer.Option(
-            "--init", metavar="VECTORS", help="Start from trained vectors, of any known format."
-        ),
-    ] = None,
+    vocab: Vocab = None,
+    init: Init = None,
     threads: options.Threads = 0,
     device: options.Device = "auto",
-    engine: Annotated[
-        Literal["numba", "torch"] | None,
-        typer.Option(
-            "--engine",
-            help="Compiled kernels for the CPU, or torch for any device.",
-            show_default="numba on the CPU, else torch",
-        ),
-    ] = None,
-    checkpoint_every: Annotated[
-        float,
-        typer.Option(
-            "--checkpoint-every",
-            metavar="TIME",
-            parser=options.parse_duration,
-            help="Save a checkpoint this often: 90, 30s, 10m or 1h.",
-        ),
-    ] = "10m",  # type: ignore[assignment]
+    engine: Engine = None,
+    checkpoint_every: options.CheckpointEvery = "10m",  # type: ignore[assignment]
     resume: options.Resume = False,
     force: options.Force = False,
     config: options.Config = None,

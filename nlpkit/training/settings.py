@@ -81,7 +81,7 @@ class TrainerSettings:
     schedule: Schedule = option(
         "linear", "How the learning rate falls after that, to 0 or not.", group=TRAINING
     )
-    grad_clip: float = option(
+    grad_clip: float | None = option(
         1.0, "Largest gradient norm; 0 for any.", low=0.0, high=1e6, group=TRAINING
     )
     grad_accum: int = option(1, "Batches to a step.", low=1, high=100_000, group=TRAINING)

@@ -41,7 +41,7 @@ def trained(model: str, examples: list[Example] = REVIEWS, **settings: object) -
     values = {"model": model, "hidden": 8, "batch_size": 4, "epochs": 6, "dropout": 0.1}
     if model != "bow":
         values |= {"dim": 8, "lr": 0.02}
-    run = ClassifierRun(examples, ClassifierSettings(**{**values, **settings}), seed=1)  # type: ignore[arg-type]
+    run = ClassifierRun(examples, ClassifierSettings(**{**values, **settings}))  # type: ignore[arg-type]
     for _ in run.trainer.fit():
         pass
     run.model.eval()
@@ -107,7 +107,7 @@ def test_several_labels_a_text() -> None:
     assert scores.accuracy == 1.0
     assert scores.micro.f1 == 1.0
     with pytest.raises(NlpkitError, match="2 labels"):
-        ClassifierRun(examples, ClassifierSettings(), seed=1)
+        ClassifierRun(examples, ClassifierSettings())
 
 
 @pytest.mark.parametrize("fine_tune", [False, True])
@@ -119,7 +119,6 @@ def test_vectors_carry_a_label_to_words_never_seen(fine_tune: bool) -> None:
         ClassifierSettings(
             model="cnn", dim=2, hidden=8, epochs=25, lr=0.02, fine_tune=fine_tune, dropout=0.0
         ),
-        seed=1,
         vectors=Vectors(words, matrix),
     )
     for _ in run.trainer.fit():
@@ -145,7 +144,6 @@ def test_same_seed_same_weights_and_resume(model: str, tmp_path: Path) -> None:
                 dim=None if model == "bow" else 8,
                 lr=None if model == "bow" else 0.02,
             ),
-            seed=1,
         )
         for _ in range(2)
     ]
@@ -241,7 +239,7 @@ def test_calibration_and_unseen_labels() -> None:
 
 def test_sample_reviews_are_learned() -> None:
     path = str(sample_folder() / "reviews.tsv")
-    run = ClassifierRun(read_examples(path), ClassifierSettings(), seed=1)
+    run = ClassifierRun(read_examples(path), ClassifierSettings())
     for _ in run.trainer.fit():
         pass
     run.trainer.keep_best()
@@ -424,7 +422,7 @@ def surnames(count: int, seed: int) -> list[Example]:
 def test_new_words_only_are_noticed(model: str) -> None:
     def run(examples: list[Example], dev: list[Example], tokenizer: str) -> ClassifierRun:
         settings = ClassifierSettings(model=model, tokenizer=tokenizer, ngrams=4, dim=8, hidden=8)  # type: ignore[arg-type]
-        return ClassifierRun(examples, settings, seed=1, dev=dev)
+        return ClassifierRun(examples, settings, dev=dev)
 
     names, others = surnames(200, 1), surnames(50, 2)
     assert run(names, [], "word").unfamiliar() > 0.95

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nlpkit.models.settings import ModelName
-from nlpkit.settings import DEEPEST, WIDEST, changed, option
+from nlpkit.settings import DEEPEST, MANY, WIDEST, changed, option
 from nlpkit.training.settings import TrainerSettings, batch_size, epochs
 
 _LONG_RUN = 180.0  # seconds from which on a wider model pays
 _FEWEST_STEPS = 400
+NAME = "Options"  # the first group of a help page
 
 
 @dataclass(frozen=True)
@@ -78,3 +79,21 @@ class ResolvedNames(NamesSettings):
     weight_decay: float
     batch_size: int
     epochs: float
+
+
+@dataclass(frozen=True)
+class NameConstraints:
+    """What a name must be like."""
+
+    prefix: str = option("", "Begin so; - reads one prefix per line.", group=NAME)
+    suffix: str = option("", "End so.", group=NAME)
+    contains: str = option("", "Have this inside.", group=NAME)
+    pattern: str = option("", "Match this as a whole.", metavar="REGEX", group=NAME)
+    min_length: int = option(1, "Fewest characters of a name.", low=1, high=MANY, group=NAME)
+    max_length: int | None = option(
+        None, "Most characters of a name.", low=1, high=MANY, group=NAME
+    )
+    label: str = option("", "Names of this label.", group=NAME)
+    unique: bool = option(False, "No name twice.", group=NAME)
+    novel: bool = option(False, "No name that the model was trained on.", group=NAME)
+    tries: int = option(10_000, "Names to draw before giving up.", low=1, high=MANY, group=NAME)
