@@ -121,11 +121,11 @@ def test_interrupted_and_resumed_is_uninterrupted(
         half.save_checkpoint(run.folder / "m.checkpoint")
         break
     resumed = load_checkpoint(run.folder / "m.checkpoint", config, how, {}, device="cpu")
-    assert 0 < resumed.words_trainer.state().pieces_done < whole.trainer.state().pieces_done
+    assert 0 < resumed.words_trainer.state().pieces_done < whole.words_trainer.state().pieces_done
     for _ in resumed.words_trainer.train():
         pass
-    assert np.array_equal(whole.words_trainer.state().input, resumed.trainer.state().input)
-    assert np.array_equal(whole.words_trainer.state().output, resumed.trainer.state().output)
+    assert np.array_equal(whole.words_trainer.state().input, resumed.words_trainer.state().input)
+    assert np.array_equal(whole.words_trainer.state().output, resumed.words_trainer.state().output)
 
 
 def test_training_goes_on_from_a_model_with_both_its_matrices(run: Runner, corpus: bytes) -> None:
