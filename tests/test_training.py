@@ -399,3 +399,66 @@ def test_tiny_numbers_are_zero_in_a_step_only() -> None:
     list(Trainer(model, [optimizer], batch_loss, LoopSettings(max_steps=1)).fit())
     assert seen == [0]
     assert (torch.full((1,), tiny) * 0.5).item() > 0
+
+
+# --- dtype auto ---------------------------------------------------------------------------------
+
+
+def timed(monkeypatch: pytest.MonkeyPatch, **seconds: float) -> list[str]:
+    """A processor with bfloat16 and these times; gives the list of what is tried."""
+    tried: list[str] = []
+
+    def time_gradients(self: Trainer, dtype: str) -> float:
+        tried.append(dtype)
+        self._gradients("float32")
+        return seconds[dtype]
+
+    monkeypatch.setattr("nlpkit.training.loop.has_bfloat16", lambda device: True)
+    monkeypatch.setattr(Trainer, "TRIAL_PAYS", 1)
+    monkeypatch.setattr(Trainer, "_time_gradients", time_gradients)
+    return tried
+
+
+def test_auto_takes_bfloat16_where_it_is_clearly_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = timed(monkeypatch, float32=3.0, bfloat16=2.0)
+    trainer = make_trainer(dtype="auto", max_steps=2)
+    list(trainer.fit())
+    assert (trainer.counters.dtype, trainer.bfloat16_speed) == ("bfloat16", 1.5)
+    assert tried == ["float32", "bfloat16"] * Trainer.TRIALS
+    plain = make_trainer(max_steps=2)
+    list(plain.fit())
+    assert bits(trainer) != bits(plain)
+
+
+def test_a_trial_leaves_no_trace_where_float32_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed(monkeypatch, float32=2.0, bfloat16=1.9)
+    trainer, plain = make_trainer(dtype="auto"), make_trainer()
+    list(trainer.fit())
+    list(plain.fit())
+    assert trainer.counters.dtype == "float32"
+    assert bits(trainer) == bits(plain)
+
+
+def test_a_resumed_run_keeps_the_dtype_that_was_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = timed(monkeypatch, float32=3.0, bfloat16=2.0)
+    whole, first, second = (make_trainer(dtype="auto") for _ in range(3))
+    list(whole.fit())
+    list(itertools.islice(first.fit(), 7))
+    first.save(tmp_path / "m.checkpoint", SETTINGS, "hash")
+    timed(monkeypatch, float32=1.0, bfloat16=2.0)
+    tried.clear()
+    second.load(tmp_path / "m.checkpoint", SETTINGS, "hash")
+    list(second.fit())
+    assert second.counters.dtype == "bfloat16"
+    assert tried == []
+    assert bits(second) == bits(whole)
+
+
+def test_a_short_run_is_not_worth_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = timed(monkeypatch, float32=3.0, bfloat16=2.0)
+    monkeypatch.setattr(Trainer, "TRIAL_PAYS", 3)
+    trainer = make_trainer(dtype="auto", max_steps=2)
+    list(trainer.fit())
+    assert (trainer.counters.dtype, tried) == ("float32", [])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -199,7 +198,7 @@ def prepare_training(
         batch_loss,
         settings.loop(),
         evaluate=evaluate if len(validation) else None,
-        clock=lambda: processes.agree(time.monotonic(), device),
+        clock=processes.clock(device),
     )
 
 
