@@ -70,7 +70,7 @@ class ClassifierRun(Run):
         if not counts:
             raise NlpkitError("no labels to learn", hint="labelled texts")
         self.labels = Vocab.from_counts(counts, specials=())
-        self.targets = _targets(examples, self.labels, multi_label=self.settings.multi_label)
+        self.targets = _targets(examples, self.labels)
         self._maker = make_bags(self.settings)
         self._words: WordIds | None = None
         with seeded(settings.seed, 0, self.device):
@@ -178,7 +178,7 @@ class ClassifierRun(Run):
     def _error(self) -> float:
         """The share of held-out texts whose labels are not all right."""
         found = self.classifier().probabilities([example.text for example in self.dev])
-        right = _targets(self.dev, self.labels, multi_label=True)
+        right = _targets(self.dev, self.labels)
         if self.settings.multi_label:
             return float(((found >= 0.5) != (right > 0)).any(axis=1).mean())
         return float((right[np.arange(len(right)), found.argmax(axis=1)] == 0).mean())
@@ -278,17 +278,10 @@ def _hash(examples: Sequence[Example]) -> str:
     )
 
 
-def _targets(
-    examples: Sequence[Example], labels: Vocab, *, multi_label: bool
-) -> NDArray[np.float32]:
+def _targets(examples: Sequence[Example], labels: Vocab) -> NDArray[np.float32]:
     """Which labels each text has, (N, K) of 0 and 1."""
     targets = np.zeros((len(examples), len(labels)), np.float32)
     for row, example in enumerate(examples):
-        if len(example.labels) != 1 and not multi_label:
-            raise NlpkitError(
-                f"a text with {len(example.labels)} labels: {example.text[:40]!r}",
-                hint="`multi_label`",
-            )
         for label in example.labels:
             if label in labels:
                 targets[row, labels.ids[label]] = 1
