@@ -19,6 +19,9 @@ NAMES = "names"
 GPT = "gpt"
 TAGGER = "tagger"
 CLASSIFIER = "classifier"
+BERT = "bert"
+BERT_INDEX = "bert-index"
+ELMO = "elmo"
 
 _VECTORS_CLASS = "nlpkit.vectors.store:Vectors"
 CLASSES = {  # kind -> "module:class"; a class has load(path)
@@ -28,14 +31,18 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
     GPT: "nlpkit.tasks.lm.model:GptModel",
     TAGGER: "nlpkit.tasks.tag.predictor:Tagger",
     CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
+    BERT: "nlpkit.models.bert_model:BertModel",
+    BERT_INDEX: "nlpkit.tasks.bert.index:SearchIndex",
+    ELMO: "nlpkit.tasks.elmo.model:ElmoModel",
 }
 
 
 def load(path: str | os.PathLike[str]) -> Any:
     """The object of a model folder, whatever its kind, or the vectors of a file.
 
-    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``Tagger`` or ``Classifier``; files of
-    word vectors (word2vec text and binary, GloVe, fastText's .vec and .bin) give ``Vectors``.
+    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``BertModel``, ``Tagger`` or
+    ``Classifier``; files of word vectors (word2vec text and binary, GloVe, fastText's .vec and
+    .bin) give ``Vectors``.
 
     >>> load("pos.model").tag(["Time", "flies"])  # doctest: +SKIP
     ['NOUN', 'VERB']

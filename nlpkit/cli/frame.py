@@ -24,7 +24,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from nlpkit.cli.helppage import Page, command_page, render
 from nlpkit.cli.output import drop_stream, write_stderr
-from nlpkit.errors import NlpkitError, NlpkitWarning, UsageError
+from nlpkit.errors import NlpkitError, NlpkitWarning
+from nlpkit.errors import UsageError as UsageError
 
 
 class NoInput(Exception):

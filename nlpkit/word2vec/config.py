@@ -22,6 +22,7 @@ from nlpkit.settings import (
     options,
 )
 from nlpkit.training.settings import TrainerSettings
+from nlpkit.vectors.settings import parse_lengths
 
 
 class Arch(str, Enum):
@@ -95,6 +96,14 @@ class Word2VecConfig:
     max_vocab: int | None = option(
         None, "Keep the N most frequent words.", low=1, high=MANY, group=DATA
     )
+    subwords: str | None = option(
+        None,
+        "Learn vectors of character n-grams of these lengths too, such as 3-6.",
+        metavar="N-M",
+    )
+    buckets: int = option(
+        2_000_000, "How many places n-grams are hashed into.", low=1, high=2**31 - 1
+    )
     phrases: int = option(
         0, "Passes that join frequent pairs: new_york.", low=0, high=10, group=DATA
     )
@@ -115,6 +124,13 @@ class Word2VecConfig:
                 _check(name, value, one.low, one.high)
         if self.threads is not None:
             _check("threads", self.threads, 1, MOST_WORKERS)
+        if self.subwords is not None:
+            parse_lengths(self.subwords)
+            if self.loss is not Loss.NS:
+                raise NlpkitError(
+                    f"n-grams are trained by negative sampling, not {self.loss.value}",
+                    hint="`loss` ns",
+                )
         _check("lr", self.starting_lr, self.min_lr, 10.0)
 
     @property
