@@ -96,6 +96,8 @@ def entry(parameter: Any, ctx: Any) -> tuple[str, str]:
                 place = "NAME"
                 notes.append("one of " + ", ".join(map(str, values)))
             left = f"{flags} {place}"
+    if parameter.name == "seed":
+        notes.append("random: draw one and say which")
     if (default := shown_default(parameter, ctx)) is not None:
         notes.append(f"default: {default}")
     if (limits := shown_range(parameter)) is not None:
