@@ -1,23 +1,20 @@
-"""``nlpkit gpt answer`` and ``gpt evaluate``, and training on prompts and completions."""
+"""``nlpkit gpt answer`` and ``nlpkit gpt evaluate``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nlpkit import modeldir, textio
 from nlpkit import settings as limits
+from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.lm_train import Run, as_text_model, fit_and_write
-from nlpkit.cli.output import Notes, open_output
+from nlpkit.cli.output import open_output
 from nlpkit.errors import NlpkitError
 
 if TYPE_CHECKING:
     from nlpkit.tasks.lm.examples import Example
-    from nlpkit.tasks.lm.model import GptModel, TextModel
-    from nlpkit.tasks.lm.settings import ResolvedLm
-    from nlpkit.training.distributed import Processes
+    from nlpkit.tasks.lm.model import GptModel
 
 Template = Annotated[
     str | None,
@@ -35,53 +32,6 @@ Stop = Annotated[
     typer.Option("--stop", metavar="TEXT", help="End before this text; may be repeated."),
 ]
 _AT_ONCE = 64  # prompts
-
-
-def train_on_examples(
-    wanted: ResolvedLm,
-    run: Run,
-    start: TextModel | None,
-    notes: Notes,
-    processes: Processes,
-    device: Any,
-) -> None:
-    """What ``gpt train --examples`` does once settings, devices and the first model are known."""
-    from nlpkit.tasks.lm.examples import examples_hash, read_examples
-    from nlpkit.tasks.lm.train_examples import (
-        codec_for_examples,
-        finish_examples,
-        prepare_examples,
-        split_examples,
-    )
-
-    assert run.examples is not None
-    lines = textio.read_lines(
-        options.resolve_inputs([run.examples]), encoding=run.encoding, errors=run.errors
-    )
-    examples = read_examples(lines, textio.source_name(run.examples))
-    codec = start.codec if start else codec_for_examples(examples, run.tokenizer or "char")
-    if start is not None:
-        model = start.model.requires_grad_(True)
-    else:
-        from nlpkit.cli.lm_train import _new_model
-
-        model = _new_model(wanted, codec, device)
-    found = as_text_model(model.to(device), codec, wanted)
-    train, heldout = split_examples(examples, wanted.val_fraction, wanted.seed)
-    notes.say(
-        f"{len(train):,} examples to learn from, {len(heldout):,} held out, "
-        f"vocabulary of {len(codec):,}; {model.count_parameters():,} parameters"
-    )
-    trainer = prepare_examples(found, train, heldout, wanted, processes)
-    data = modeldir.data_hash([examples_hash(examples)])
-
-    def write() -> None:
-        loss = finish_examples(found, trainer, heldout, wanted, data)
-        found.save(run.output, force=run.force)
-        measured = "" if loss is None else f"held-out loss {loss:.4f} nats per token; "
-        notes.say(f"{measured}wrote {run.output}")
-
-    fit_and_write(found, trainer, wanted, run, notes, processes, data, write)
 
 
 def answer(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from typing import Annotated, Any
 
 import typer
 
 from nlpkit import settings as limits
+from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
-from nlpkit.cli.frame import UsageError
-from nlpkit.cli.lm_train import Init, Run, SampleTokens, run_training
+from nlpkit.cli.lm_train import Init, SampleTokens, start_run
+from nlpkit.errors import UsageError
 from nlpkit.tasks.lm.settings import GptSettings, LmSettings
 
 
@@ -62,23 +64,32 @@ def train(
       $ nlpkit gpt train sample_corpora/tales.txt -o more.model --init tales.model --max-iters 20
       $ nlpkit gpt train sample_corpora/tales.txt -o tales.gpt2 --recipe gpt2 --max-iters 100
     """
+    from nlpkit.tasks.lm.examples import read_examples
+    from nlpkit.tasks.lm.run import GptRun
+    from nlpkit.tasks.lm.train_examples import ExamplesRun
+
     if examples is not None and text:
         raise UsageError("give a text or --examples, not both")
-    run_training(
-        LmSettings(**vars(settings)),
-        Run(
-            text,
-            output,
-            tokenizer,
-            init,
-            sample_tokens,
-            device,
-            threads,
-            force,
-            resume,
-            encoding,
-            errors,
-            quiet,
-            examples,
-        ),
+
+    def make(where: dict[str, Any]) -> Any:
+        more = {"tokenizer": tokenizer, "init": init, **where}
+        if examples is not None:
+            lines = textio.read_lines(
+                options.resolve_inputs([examples]), encoding=encoding, errors=errors
+            )
+            found = read_examples(lines, textio.source_name(examples))
+            return ExamplesRun(found, LmSettings(**vars(settings)), **more)
+        blocks = textio.read_blocks(options.resolve_inputs(text), encoding=encoding, errors=errors)
+        folder = os.path.dirname(os.path.abspath(output))
+        return GptRun(blocks, settings, folder=folder, errors=errors, **more)
+
+    start_run(
+        make,
+        output,
+        sample_tokens=sample_tokens,
+        device=device,
+        threads=threads,
+        force=force,
+        resume=resume,
+        quiet=quiet,
     )

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from nlpkit.cli.output import Writer, open_output
-from nlpkit.cli.progress_training import ask_to_stop
 from nlpkit.errors import NlpkitError
+from nlpkit.signals import ask_to_stop
 
 if TYPE_CHECKING:
     from nlpkit.generate.settings import SamplingSettings

@@ -10,9 +10,8 @@ import typer
 
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Writer, open_output, rows_format, write_rows
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.text.vocab import on_one_line
 
 if TYPE_CHECKING:

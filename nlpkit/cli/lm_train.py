@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -12,20 +12,11 @@ from nlpkit import modeldir, textio
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
-from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes
-from nlpkit.cli.progress_training import draw_training, prepare_torch
-from nlpkit.errors import NlpkitError
+from nlpkit.cli.progress_training import draw_run, prepare_torch
+from nlpkit.errors import UsageError
 from nlpkit.tasks.lm.settings import LmSettings
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from nlpkit.tasks.lm.model import TextModel
-    from nlpkit.tasks.lm.settings import ResolvedLm
-    from nlpkit.text.codec import Codec
-    from nlpkit.training.distributed import Processes
-    from nlpkit.training.loop import Progress
+from nlpkit.training.run import Progress
 
 Init = Annotated[
     str | None,
@@ -42,25 +33,6 @@ SampleTokens = Annotated[
         "--sample", min=0, max=limits.LONGEST, help="Show so many tokens at each evaluation."
     ),
 ]
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a training command was told besides its settings."""
-
-    text: list[str] | None
-    output: str
-    tokenizer: str | None
-    init: str | None
-    sample_tokens: int
-    device: str
-    threads: int
-    force: bool
-    resume: bool
-    encoding: str
-    errors: str
-    quiet: bool
-    examples: str | None = None
 
 
 @with_settings(LmSettings)
@@ -104,227 +76,55 @@ def train(
       $ nlpkit lm train sample_corpora/tales.txt -o rnn.model --model rnn --dim 64 --max-iters 100
       $ nlpkit lm train sample_corpora/tales.txt -o mlp.model --model mlp --direct --max-iters 100
     """
-    run_training(
-        settings,
-        Run(
-            text,
-            output,
-            tokenizer,
-            init,
-            sample_tokens,
-            device,
-            threads,
-            force,
-            resume,
-            encoding,
-            errors,
-            quiet,
+    from nlpkit.tasks.lm.run import LmRun
+
+    start_run(
+        lambda where: LmRun(
+            textio.read_blocks(options.resolve_inputs(text), encoding=encoding, errors=errors),
+            settings,
+            tokenizer=tokenizer,
+            init=init,
+            folder=os.path.dirname(os.path.abspath(output)),
+            errors=errors,
+            **where,
         ),
+        output,
+        sample_tokens=sample_tokens,
+        device=device,
+        threads=threads,
+        force=force,
+        resume=resume,
+        quiet=quiet,
     )
 
 
-def run_training(settings: LmSettings, run: Run) -> None:
-    """Read the text, train the model, write it."""
+def start_run(
+    make: Callable[[dict[str, Any]], Any],
+    output: str,
+    *,
+    sample_tokens: int,
+    device: str,
+    threads: int,
+    force: bool,
+    resume: bool,
+    quiet: bool,
+) -> None:
+    """Make a run for the device and process at hand, and see it to its end."""
     from nlpkit.training.distributed import Processes
 
     processes = Processes.from_environment()
-    notes = Notes(run.quiet or not processes.is_first)
-    if settings.freeze and run.init is None:
-        raise UsageError("--freeze needs --init")
-    if settings.model == "ngram" and (run.init or run.resume):
-        raise UsageError("n-grams are counted at once: there is nothing to go on from")
-    start = _open_init(settings, run)
-    if start is not None:
-        settings = replace(settings, model=start.config.settings.get("model", "gpt"))
-    wanted = settings.resolve_lm(run.tokenizer or _kind_of(start))
+    notes = Notes(quiet or not processes.is_first)
     if processes.is_first:
-        modeldir.check_new(run.output, force=run.force)
-    chosen = processes.join(prepare_torch(run.device, run.threads, notes))
-    if start is not None:
-        wanted = _go_on(wanted, settings, start, run)
-    if run.examples is not None:
-        from nlpkit.cli.gpt_examples import train_on_examples
-
-        train_on_examples(wanted, run, start, notes, processes, chosen)
-        return
-    folder = os.path.dirname(os.path.abspath(run.output))
-    codec, ids = _read_text(wanted, run, folder, start)
-    data = modeldir.data_hash([ids.data.cast("B")])  # stays on disk
-    if wanted.model == "ngram":
-        _count(wanted, run, codec, ids, data, folder, notes)
-        return
-    model = start.model.requires_grad_(True) if start else _new_model(wanted, codec, chosen)
-    found = as_text_model(model.to(chosen), codec, wanted)
-    _fit(found, ids, wanted, run, notes, processes, data)
-
-
-def as_text_model(model: Any, codec: Codec, wanted: ResolvedLm) -> TextModel:
-    """The object of a model in training."""
-    from nlpkit.tasks.lm.model import GptModel, TextModel
-
-    kind = GptModel if wanted.model == "gpt" else TextModel
-    return kind(model, codec, unit=wanted.unit)
-
-
-def _open_init(settings: LmSettings, run: Run) -> TextModel | None:
-    from nlpkit.tasks.lm.model import GptModel, TextModel
-
-    if run.init is None:
-        return None
-    start = (GptModel if settings.model == "gpt" else TextModel).load(run.init)
-    if start.model.settings.model == "ngram":
-        raise NlpkitError(f"{run.init} holds n-grams, which are not trained further")
-    return start
-
-
-def _kind_of(start: TextModel | None) -> str:
-    """The name of the tokenizer of a model to go on from."""
-    return getattr(start.codec, "kind", "char") if start is not None else "char"
-
-
-def _go_on(wanted: ResolvedLm, settings: LmSettings, start: TextModel, run: Run) -> ResolvedLm:
-    """Settings with what a model brings along."""
-    from nlpkit.tasks.lm.train import recipe_of
-    from nlpkit.text.codec import check_same_codec
-
-    if run.tokenizer is not None:
-        check_same_codec(start.codec, run.tokenizer)
-    if any(
-        size is not None
-        for size in (settings.layers, settings.heads, settings.dim, settings.block_size)
-    ):
-        raise UsageError("--init brings its own --layers, --heads, --dim and --block-size")
-    if settings.unit not in (None, start.unit):
-        raise UsageError(f"--init was trained with --unit {start.unit}")
-    recipe = recipe_of(start.model, settings.recipe)
-    return replace(wanted, recipe=recipe, unit=start.unit)
-
-
-def _new_model(wanted: ResolvedLm, codec: Codec, device: Any) -> Any:
-    from nlpkit.device import memory_advice
-    from nlpkit.tasks.lm.train import new_model
-
-    with memory_advice():
-        return new_model(wanted, len(codec), device)
-
-
-def _read_text(
-    wanted: ResolvedLm, run: Run, folder: str, start: TextModel | None
-) -> tuple[Codec, np.ndarray]:
-    from nlpkit.tasks.lm.stream import tokenize_stream
-    from nlpkit.tasks.lm.words import join_documents
-
-    paths = options.resolve_inputs(run.text)
-    blocks = textio.read_blocks(paths, encoding=run.encoding, errors=run.errors)
-    if wanted.unit == "documents":
-        blocks = join_documents(blocks)
-    return tokenize_stream(
-        blocks,
-        run.tokenizer or "char",
-        folder,
-        run.errors,
-        start.codec if start else None,
-        vocab_size=wanted.vocab_size,
-        min_count=wanted.min_count,
-    )
-
-
-def _count(
-    wanted: ResolvedLm,
-    run: Run,
-    codec: Codec,
-    ids: np.ndarray,
-    data: str,
-    folder: str,
-    notes: Notes,
-) -> None:
-    from nlpkit.tasks.lm.stream import split_stream
-    from nlpkit.tasks.lm.train import train_ngram
-
-    training, validation = split_stream(ids, wanted.order, wanted.val_fraction)
-    notes.say(
-        f"{len(training):,} tokens to count, {len(validation):,} held out, "
-        f"vocabulary of {len(codec):,}"
-    )
-    found = train_ngram(training, validation, codec, wanted, data, folder)
-    found.save(run.output, force=run.force)
-    loss = found.config.metrics.get("heldout_loss")
-    measured = "" if loss is None else f"held-out loss {loss:.4f} nats per token; "
-    sizes = found.config.settings["levels"]
-    notes.say(f"{sizes[-1] - 1:,} n-grams; {measured}wrote {run.output}")
-
-
-def _fit(
-    found: TextModel,
-    ids: np.ndarray,
-    wanted: ResolvedLm,
-    run: Run,
-    notes: Notes,
-    processes: Processes,
-    data: str,
-) -> None:
-    from nlpkit.tasks.lm.stream import split_stream
-    from nlpkit.tasks.lm.train import finish_training, prepare_training
-
-    training, validation = split_stream(ids, found.model.settings.block_size, wanted.val_fraction)
-    notes.say(
-        f"{len(training):,} tokens to learn from, {len(validation):,} held out, "
-        f"vocabulary of {len(found.codec):,}; {found.model.count_parameters():,} parameters"
-    )
-    trainer = prepare_training(
-        found.model, training, validation, wanted, processes, mark=found.mark
-    )
-
-    def write() -> None:
-        loss = finish_training(found, trainer, validation, wanted, data)
-        found.save(run.output, force=run.force)
-        measured = "" if loss is None else f"held-out loss {loss:.4f} nats per token; "
-        notes.say(f"{measured}wrote {run.output}")
-
-    fit_and_write(found, trainer, wanted, run, notes, processes, data, write)
-
-
-def fit_and_write(
-    found: TextModel,
-    trainer: Any,
-    wanted: ResolvedLm,
-    run: Run,
-    notes: Notes,
-    processes: Processes,
-    data: str,
-    write: Any,
-) -> None:
-    """Run a trainer to the end in every process; the first one draws, saves and writes."""
-    told = {**vars(wanted), "processes": processes.count, "init": run.init}
-    checkpoint = modeldir.checkpoint_path(run.output)
-    if run.resume:
-        trainer.load(checkpoint, told, data)
+        modeldir.check_new(output, force=force)
+    chosen = processes.join(prepare_torch(device, threads, notes))
+    run = make({"device": chosen, "processes": processes})
+    if resume and run.trainer is None:
+        raise UsageError("n-grams are counted at once: there is nothing to resume")
 
     def show_sample(progress: Progress) -> None:
-        if run.sample_tokens and progress.due:
-            found.model.eval()
-            text = _sample_text(found, run.sample_tokens, wanted.seed)
-            notes.say(f"--- step {progress.step}\n{text}")
+        if sample_tokens and progress.due:
+            run.model.model.eval()
+            written = run.model.sample("", sample_tokens, seed=run.settings.seed)
+            notes.say(f"--- step {progress.step}\n{written}")
 
-    if processes.is_first:
-        draw_training(
-            trainer,
-            notes,
-            write,
-            checkpoint=checkpoint,
-            settings=told,
-            data_hash=data,
-            on_progress=show_sample,
-        )
-    else:
-        for _ in trainer.fit():
-            pass
-        trainer.keep_best()
-    processes.leave()
-
-
-def _sample_text(found: TextModel, tokens: int, seed: int) -> str:
-    from nlpkit.generate.settings import SamplingSettings
-
-    steps = found.continue_prompts([""], tokens, SamplingSettings(temperature=0.8), seed)
-    return "".join(new for step in steps for _, new in step)
+    draw_run(run, output, notes, resume=resume, force=force, on_progress=show_sample)

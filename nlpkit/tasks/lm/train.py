@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nlpkit import modeldir, registry
 from nlpkit.errors import NlpkitError
 from nlpkit.models.base import LanguageModel
 from nlpkit.models.build import build_model, check_training, make_optimizers
@@ -22,7 +20,6 @@ from nlpkit.models.recurrent import Recurrent
 from nlpkit.models.settings import Recipe
 from nlpkit.tasks.lm.gradients import gradient_flow
 from nlpkit.tasks.lm.lanes import CarriedState, LaneBatches, lane_loss
-from nlpkit.tasks.lm.model import TextModel
 from nlpkit.tasks.lm.score import stream_losses
 from nlpkit.tasks.lm.settings import ResolvedGpt, ResolvedLm
 from nlpkit.tasks.lm.stream import LineBatches, StreamBatches, windows
@@ -108,7 +105,7 @@ def prepare_training(
         batch_loss,
         settings.loop(),
         evaluate=evaluate if len(validation) else None,
-        clock=lambda: processes.agree(time.monotonic(), device),
+        clock=processes.clock(device),
     )
     return trainer
 
@@ -206,38 +203,13 @@ def stream_loss(
     return total / count
 
 
-def finish_training(
-    gpt: TextModel,
-    trainer: Trainer,
-    validation: np.ndarray,
-    settings: ResolvedGpt,
-    data_hash: str,
-) -> float | None:
-    """Keep the best weights and note how they came about; gives the held-out loss, if any."""
-    trainer.keep_best()
-    loss = heldout_loss(gpt.model, validation, mark=gpt.mark) if len(validation) else None
-    recorded = {name: value for name, value in vars(settings).items() if value is not None}
-    for internal in ("muon_lr", "freeze"):
-        recorded.pop(internal)
-    gpt.config = modeldir.ModelConfig(
-        kind=gpt.kind,
-        settings={**recorded, "architecture": gpt.model.settings.to_dict()},
-        seed=settings.seed,
-        data_hash=data_hash,
-        metrics={} if loss is None else {"heldout_loss": loss},
-    )
-    gpt.curve = trainer.counters.records
-    return loss
-
-
-def train_ngram(
+def count_ngrams(
     train: np.ndarray,
     validation: np.ndarray,
     codec: Codec,
     settings: ResolvedLm,
-    data_hash: str,
     folder: str | None = None,
-) -> TextModel:
+) -> NGramText:
     """Count the n-grams of a text and smooth them; temporary files go to ``folder``."""
     mark = -1 if settings.unit == "stream" else first_id(codec)
     if mark is None:
@@ -251,24 +223,7 @@ def train_ngram(
         trie = interpolated(ids, heldout, settings.order, size, mark, scratch)
     else:
         trie = kneser_ney(ids, settings.order, size, mark, scratch)
-    found = TextModel(NGramText(trie), codec, unit=settings.unit)
-    loss = None
-    if len(validation):
-        loss = heldout_loss(found.model, validation, mark=found.mark)
-    named = ("model", "order", "smoothing", "unit", "words", "val_fraction")
-    recorded = {name: getattr(settings, name) for name in named}
-    found.config = modeldir.ModelConfig(
-        kind=registry.LM,
-        settings={
-            **recorded,
-            **trie.details,
-            "levels": trie.levels,
-            "architecture": found.model.settings.to_dict(),
-        },
-        data_hash=data_hash,
-        metrics={} if loss is None else {"heldout_loss": loss},
-    )
-    return found
+    return NGramText(trie)
 
 
 def _with_mark(ids: np.ndarray, mark: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,18 +11,28 @@ import torch
 from torch import Tensor
 
 from nlpkit import modeldir
+from nlpkit.device import memory_advice
 from nlpkit.errors import NlpkitError
 from nlpkit.generate.settings import SamplingSettings
 from nlpkit.models.build import make_optimizers
-from nlpkit.tasks.lm.examples import END, Example, ExampleBatches, end_token, example_ids
-from nlpkit.tasks.lm.model import TextModel
-from nlpkit.tasks.lm.settings import ResolvedLm
-from nlpkit.tasks.lm.train import freeze_layers
+from nlpkit.tasks.lm.examples import (
+    END,
+    Example,
+    ExampleBatches,
+    end_token,
+    example_ids,
+    examples_hash,
+)
+from nlpkit.tasks.lm.model import GptModel, TextModel
+from nlpkit.tasks.lm.run import open_start, recorded_settings, resolve
+from nlpkit.tasks.lm.settings import LmSettings, ResolvedLm
+from nlpkit.tasks.lm.train import freeze_layers, new_model
 from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Bytes, Codec
 from nlpkit.text.subwords import Subwords
 from nlpkit.training.distributed import Processes
 from nlpkit.training.loop import Trainer
+from nlpkit.training.run import Run
 
 
 def codec_for_examples(examples: Sequence[Example], tokenizer: str) -> Codec:
@@ -48,15 +58,81 @@ def split_examples(
     return [examples[i] for i in order[held:]], [examples[i] for i in order[:held]]
 
 
+class ExamplesRun(Run):
+    """One training on prompts and completions: the loss counts completions only."""
+
+    processes: Processes
+
+    def __init__(
+        self,
+        examples: Sequence[Example],
+        settings: LmSettings,
+        *,
+        tokenizer: str | None = None,  # char, byte or a tokenizer.json
+        init: str | os.PathLike[str] | None = None,
+        device: torch.device | None = None,
+        processes: Processes | None = None,
+    ) -> None:
+        self.init = None if init is None else os.fspath(init)
+        self.processes = processes or Processes()
+        device = device or torch.device("cpu")
+        start = None if init is None else open_start(init, settings, tokenizer)
+        self.settings = resolve(settings, start, tokenizer)
+        self.examples = list(examples)
+        codec = start.codec if start else codec_for_examples(examples, tokenizer or "char")
+        if start is not None:
+            model = start.model.requires_grad_(True)
+        else:
+            with memory_advice():
+                model = new_model(self.settings, len(codec), device)
+        self.model = GptModel(model.to(device), codec)
+        train, self.heldout = split_examples(
+            examples, self.settings.val_fraction, self.settings.seed
+        )
+        self.summary = (
+            f"{len(train):,} examples to learn from, {len(self.heldout):,} held out, "
+            f"vocabulary of {len(codec):,}; {model.count_parameters():,} parameters"
+        )
+        self.trainer = prepare_examples(
+            self.model, train, self.heldout, self.settings, self.processes
+        )
+
+    def common_settings(self) -> dict[str, Any]:
+        """All settings, the number of processes, and the model it began with."""
+        return {**vars(self.settings), "processes": self.processes.count, "init": self.init}
+
+    def data_hash(self) -> str:
+        """A fingerprint of the examples."""
+        return modeldir.data_hash([examples_hash(self.examples)])
+
+    def result(self) -> GptModel:
+        """The model, its loss on held-out completions, and how it came about."""
+        loss = examples_loss(self.model, self.heldout) if self.heldout else None
+        end = self.model.codec.decode([end_token(self.model.codec)])
+        self.model.config = modeldir.ModelConfig(
+            kind=self.model.kind,
+            settings={
+                **recorded_settings(self.settings),
+                "end": end,
+                "architecture": self.model.model.settings.to_dict(),
+            },
+            seed=self.settings.seed,
+            data_hash=self.data_hash(),
+            metrics={} if loss is None else {"heldout_loss": loss},
+        )
+        self.outcome = "" if loss is None else f"held-out loss {loss:.4f} nats per token; "
+        self.model.model.requires_grad_(False)
+        return self.model
+
+
 def prepare_examples(
     found: TextModel,
     train: Sequence[Example],
     heldout: Sequence[Example],
     settings: ResolvedLm,
-    processes: Processes | None = None,
+    processes: Processes,
 ) -> Trainer:
     """A trainer whose loss counts completions only."""
-    processes = processes or Processes()
     model, device = found.model, found.device
     freeze_layers(model, settings.freeze)
     sizes = {"batch_size": settings.batch_size, "block_size": model.settings.block_size}
@@ -81,7 +157,7 @@ def prepare_examples(
         batch_loss,
         settings.loop(),
         evaluate=(lambda: examples_loss(found, heldout)) if heldout else None,
-        clock=lambda: processes.agree(time.monotonic(), device),
+        clock=processes.clock(device),
     )
 
 
@@ -98,31 +174,6 @@ def examples_loss(found: TextModel, examples: Sequence[Example]) -> float:
         total += float(found.model.token_losses(idx, targets).sum())
         count += int((targets >= 0).sum())
     return total / max(1, count)
-
-
-def finish_examples(
-    found: TextModel,
-    trainer: Trainer,
-    heldout: Sequence[Example],
-    settings: ResolvedLm,
-    data_hash: str,
-) -> float | None:
-    """Keep the best weights and note how they came about; gives the held-out loss, if any."""
-    trainer.keep_best()
-    loss = examples_loss(found, heldout) if heldout else None
-    recorded = {name: value for name, value in vars(settings).items() if value is not None}
-    for internal in ("muon_lr", "freeze"):
-        recorded.pop(internal)
-    end = found.codec.decode([end_token(found.codec)])
-    found.config = modeldir.ModelConfig(
-        kind=found.kind,
-        settings={**recorded, "end": end, "architecture": found.model.settings.to_dict()},
-        seed=settings.seed,
-        data_hash=data_hash,
-        metrics={} if loss is None else {"heldout_loss": loss},
-    )
-    found.curve = trainer.counters.records
-    return loss
 
 
 def answer_prompts(
