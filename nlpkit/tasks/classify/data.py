@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
@@ -18,11 +18,40 @@ TEST_SPLITS = ("test", "dev", "valid", "validation", "heldout")
 SAMPLE_LINES = 500
 
 
+Text = str | tuple[str, str]  # a pair: does the second follow from the first, say they the same?
+SEPARATOR = " ||| "  # between two texts, for models that read one
+
+
 class Example(NamedTuple):
-    """A text and its labels: one, or any number when texts have several."""
+    """A text and its labels: one, or any number when texts have several; perhaps a second text."""
 
     text: str
     labels: tuple[str, ...]
+    second: str | None = None
+
+    @property
+    def texts(self) -> Text:
+        """The text, or both."""
+        return self.text if self.second is None else (self.text, self.second)
+
+    @property
+    def joined(self) -> str:
+        """The text, or both as one."""
+        return join_texts(self.texts)
+
+
+def join_texts(text: Text) -> str:
+    """One text of one or two.
+
+    >>> join_texts(("It rains.", "It is wet."))
+    'It rains. ||| It is wet.'
+    """
+    return text if isinstance(text, str) else SEPARATOR.join(text)
+
+
+def two_texts(text: Text) -> tuple[str, str | None]:
+    """The first text and the second, if there is one."""
+    return (text, None) if isinstance(text, str) else text
 
 
 class Columns(NamedTuple):
@@ -32,6 +61,7 @@ class Columns(NamedTuple):
     text: int
     split: int = -1
     header: bool = False
+    second: int = -1  # the second text of pairs
 
 
 def read_examples(
@@ -108,18 +138,19 @@ def find_columns(sample: Sequence[str], name: str) -> Columns:
     head = [field.strip().lower() for field in rows[0]]
     if "label" in head and "text" in head:
         split = head.index("split") if "split" in head else -1
-        return Columns(head.index("label"), head.index("text"), split, header=True)
+        second = head.index("text2") if "text2" in head else -1
+        return Columns(head.index("label"), head.index("text"), split, True, second)
     if len(rows[0]) != 2:
         raise NlpkitError(
             f"{name}: {len(rows[0])} columns and no header that names them",
             hint="two columns, or a first line with label and text in it",
         )
     rows = [row for row in rows if len(row) == 2]
-    first, second = ({row[column] for row in rows} for column in (0, 1))
-    if len(first) != len(second):
-        label = int(len(second) < len(first))
+    first, second_column = ({row[column] for row in rows} for column in (0, 1))
+    if len(first) != len(second_column):
+        label = int(len(second_column) < len(first))
     else:
-        label = int(sum(map(_words, second)) < sum(map(_words, first)))
+        label = int(sum(map(_words, second_column)) < sum(map(_words, first)))
     return Columns(label, 1 - label)
 
 
@@ -131,7 +162,7 @@ def _read_tsv(
     lines: Iterable[Line], columns: Columns, split: str, multi_label: bool
 ) -> Iterator[Example]:
     wanted = TRAIN_SPLITS if split == "train" else TEST_SPLITS
-    needed = max(columns[:3]) + 1
+    needed = max(columns.label, columns.text, columns.split, columns.second) + 1
     started = not columns.header
     for text, source, number in lines:
         fields = text.rstrip("\r\n").split("\t")
@@ -153,7 +184,17 @@ def _read_tsv(
             raise NlpkitError(f"{source}: line {number}: the label is empty")
         parts = label.split(",") if multi_label else [label]
         labels = tuple(part.strip() for part in parts if part.strip())
-        yield Example(fields[columns.text], labels)
+        second = fields[columns.second] if columns.second >= 0 else None
+        if second is not None and not second.strip():
+            _refuse_single(source, number)
+        yield Example(fields[columns.text], labels, second)
+
+
+def _refuse_single(source: str, number: int) -> NoReturn:
+    raise NlpkitError(
+        f"{source}: line {number}: no second text (text2), which other lines have",
+        hint="mend the line, or leave the column out",
+    )
 
 
 def _read_fasttext(lines: Iterable[Line]) -> Iterator[Example]:
@@ -172,6 +213,7 @@ def _read_fasttext(lines: Iterable[Line]) -> Iterator[Example]:
 
 
 def _read_json(lines: Iterable[Line]) -> Iterator[Example]:
+    pairs: bool | None = None  # whether there are two texts: as the first line has it
     for text, source, number in lines:
         if not text.strip():
             continue
@@ -183,7 +225,11 @@ def _read_json(lines: Iterable[Line]) -> Iterator[Example]:
             raise NlpkitError(
                 f"{source}: line {number}: no label in it", hint='{"text": "...", "label": "..."}'
             )
-        yield Example(record["text"], tuple(map(str, labels)))
+        second = record.get("text2")
+        pairs = second is not None if pairs is None else pairs
+        if (second is not None) != pairs or not (second is None or isinstance(second, str)):
+            _refuse_single(source, number)
+        yield Example(record["text"], tuple(map(str, labels)), second)
 
 
 def parse_json(text: str, source: str, number: int) -> dict[str, Any]:
@@ -219,9 +265,16 @@ def _read_folder(path: str, encoding: str, errors: str) -> Iterator[Example]:
 
 
 def stream_texts(
-    blocks: Iterable[Block], *, json_lines: bool | None, errors: str = "strict"
-) -> Iterator[list[str]]:
-    """For each block its texts: a text a line, or the ``text`` of JSON lines."""
+    blocks: Iterable[Block],
+    *,
+    json_lines: bool | None,
+    errors: str = "strict",
+    pairs: bool = False,
+) -> Iterator[list[Any]]:
+    """For each block its texts: a text a line, or the ``text`` of JSON lines.
+
+    ``pairs`` are two texts with a tab between them, or ``text`` and ``text2``.
+    """
     for block in blocks:
         lines = block.lines(errors)
         first = next((line for line in lines if line.strip()), None)
@@ -230,5 +283,22 @@ def stream_texts(
         if json_lines:
             numbered = enumerate(lines, block.first_line)
             kept = [(line, number) for number, line in numbered if line.strip()]
-            lines = [parse_json(line, block.source, n)["text"] for line, n in kept]
-        yield lines
+            records = [(parse_json(line, block.source, n), n) for line, n in kept]
+            if pairs:
+                yield [_pair(one["text"], one.get("text2"), block, n) for one, n in records]
+                continue
+            lines = [record["text"] for record, _ in records]
+        if pairs:
+            split = (line.partition("\t") for line in lines)
+            yield [_pair(a, b, block, n) for n, (a, _, b) in enumerate(split, block.first_line)]
+        else:
+            yield lines
+
+
+def _pair(first: str, second: Any, block: Block, number: int) -> tuple[str, str]:
+    if not isinstance(second, str) or not second.strip():
+        raise NlpkitError(
+            f"{block.source}: line {number}: no second text, and the model was trained on pairs",
+            hint="text<TAB>text2, or JSON lines with text and text2",
+        )
+    return first, second

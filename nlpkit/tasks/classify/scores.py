@@ -76,7 +76,7 @@ def score_labels(
     examples: Sequence[Example], classifier: AnyClassifier, threshold: float = 0.5
 ) -> LabelScores:
     """Classify labelled texts and compare."""
-    probabilities = classifier.probabilities([example.text for example in examples])
+    probabilities = classifier.probabilities([example.texts for example in examples])
     decided = decide(classifier, probabilities, threshold)
     labels: dict[str, Counts] = {name: Counts() for name in classifier.labels.tokens}
     confusions: Counter[tuple[str, str]] = Counter()

@@ -61,7 +61,7 @@ class ClassifierRun:
         if not counts:
             raise NlpkitError("no labels to learn", hint="labelled texts")
         self.labels = Vocab.from_counts(counts, specials=())
-        self.targets = _targets(examples, self.labels, multi_label=self.settings.multi_label)
+        self.targets = label_targets(examples, self.labels, multi_label=self.settings.multi_label)
         self._maker = make_bags(self.settings)
         self._words: WordIds | None = None
         with seeded(seed, 0, self.device):
@@ -92,7 +92,7 @@ class ClassifierRun:
     # --- the two kinds of model -----------------------------------------------------------------
 
     def _prepare_bags(self) -> None:
-        bags = self._maker.bags([example.text for example in self.examples])
+        bags = self._maker.bags([example.joined for example in self.examples])
         self.features = np.unique(bags.features)
         self._rows, self._starts = FeatureIndex(self.features).rows(bags)
         assert self.settings.dim is not None
@@ -104,7 +104,7 @@ class ClassifierRun:
         self._epoch, self._order = -1, np.zeros(0, np.int64)
 
     def _prepare_sequences(self, vectors: Vectors | None) -> None:
-        tokens = [self._maker.tokens(example.text) for example in self.examples]
+        tokens = [self._maker.tokens(example.joined) for example in self.examples]
         counts = Counter(token for row in tokens for token in row)
         given: NDArray[np.float32] | None = None
         names: list[str] = []
@@ -174,8 +174,8 @@ class ClassifierRun:
 
     def _error(self) -> float:
         """The share of held-out texts whose labels are not all right."""
-        found = self.classifier().probabilities([example.text for example in self.dev])
-        right = _targets(self.dev, self.labels, multi_label=True)
+        found = self.classifier().probabilities([example.joined for example in self.dev])
+        right = label_targets(self.dev, self.labels, multi_label=True)
         if self.settings.multi_label:
             return float(((found >= 0.5) != (right > 0)).any(axis=1).mean())
         return float((right[np.arange(len(right)), found.argmax(axis=1)] == 0).mean())
@@ -185,7 +185,7 @@ class ClassifierRun:
 
         Without held-out texts each training text is held against all the others.
         """
-        held_out = [example.text for example in self.dev]
+        held_out = [example.joined for example in self.dev]
         if self._words is None:
             known = FeatureIndex(self.features)
             rows, starts = self._rows, self._starts
@@ -243,21 +243,26 @@ class ClassifierRun:
 
     def data_hash(self) -> str:
         """A fingerprint of the training texts."""
-        return _hash(self.examples)
+        return hash_examples(self.examples)
 
     def common_settings(self) -> dict[str, Any]:
         """What a run that goes on with this one's checkpoint must have in common with it."""
-        return {**asdict(self.settings), "seed": self.seed, "held-out data": _hash(self.dev)}
+        return {
+            **asdict(self.settings),
+            "seed": self.seed,
+            "held-out data": hash_examples(self.dev),
+        }
 
 
-def _hash(examples: Sequence[Example]) -> str:
+def hash_examples(examples: Sequence[Example]) -> str:
+    """A fingerprint of labelled texts."""
     return modeldir.data_hash(
-        f"{','.join(example.labels)}\t{example.text}\n".encode("utf-8", "replace")
+        f"{','.join(example.labels)}\t{example.joined}\n".encode("utf-8", "replace")
         for example in examples
     )
 
 
-def _targets(
+def label_targets(
     examples: Sequence[Example], labels: Vocab, *, multi_label: bool
 ) -> NDArray[np.float32]:
     """Which labels each text has, (N, K) of 0 and 1."""
