@@ -1,17 +1,16 @@
 """A classifier on a pre-trained encoder: one or two texts in, probabilities of labels out.
 
-The states of a text's tokens become one vector (their mean, the first one's, the last one's, or a
-mean weighted by attention), and a linear layer scores the labels. A frozen encoder reads each text
-once, before training.
+The states of a text's tokens become one vector (their mean, the highest, the first one's, the last
+one's, or a mean weighted by attention), and a linear layer scores the labels.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +20,6 @@ from torch import Tensor, nn
 from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
 from nlpkit.models.finetune import PretrainedEncoder, Reading, read_encoder
-from nlpkit.models.finetune_settings import FineTuneSettings
 from nlpkit.models.finetune_states import padded_batches
 from nlpkit.nn.layer_mix import LayerMix
 from nlpkit.nn.quantized import Quantize, quantize
@@ -29,20 +27,11 @@ from nlpkit.registry import CLASSIFIER
 from nlpkit.tasks.classify.data import Text, two_texts
 from nlpkit.tasks.classify.features import BagMaker
 from nlpkit.tasks.classify.predictor import LABELS
+from nlpkit.tasks.classify.settings import Pooling, TextTuning
 from nlpkit.text.vocab import Vocab
 
 TEXTS_AT_ONCE = 2048  # that are sorted by length: little time goes into padding
 Floats = NDArray[np.float32]
-Pooling = Literal["mean", "first", "last", "attention"]
-
-
-@dataclass(frozen=True)
-class TextTuning(FineTuneSettings):
-    """How a classifier on an encoder is made and trained."""
-
-    pooling: Pooling | None = None  # None: mean, or last where only that has seen all
-    multi_label: bool = False
-    pairs: bool = False  # whether there are two texts
 
 
 class TextNetwork(nn.Module):
@@ -86,6 +75,8 @@ class TextHead(nn.Module):
         if self.pooling == "last":
             last = mask.sum(dim=1) - 1
             return states[torch.arange(len(states), device=states.device), last]
+        if self.pooling == "max":
+            return states.masked_fill(~mask[:, :, None], -torch.inf).amax(dim=1)
         if self.query is None:
             shares = mask / mask.sum(dim=1, keepdim=True)
         else:
@@ -119,7 +110,7 @@ class PretrainedClassifier(modeldir.Model):
         """What ``config.json`` must say of the model."""
         given = {name: value for name, value in asdict(self.settings).items() if value is not None}
         mix = self.network.head.mix
-        shown = {} if mix is None else {"layer_shares": mix.shares, "gamma": float(mix.gamma)}
+        shown = {} if mix is None else {"layer_shares": mix.shares, "gamma": mix.gamma.item()}
         return {**given, **shown, "encoder": self.network.encoder.describe()}
 
     def quantize(self, kind: Quantize) -> None:
@@ -185,7 +176,7 @@ class PretrainedClassifier(modeldir.Model):
         own = {n: tensors.pop(n) for n in list(tensors) if n.startswith("head.")}
         inner = {name.removeprefix("encoder."): tensor for name, tensor in tensors.items()}
         encoder = read_encoder(folder, described, inner)
-        network = TextNetwork(encoder, settings.pooling or "mean", len(labels))
+        network = TextNetwork(encoder, settings.pooling or "average", len(labels))
         expected = {
             f"head.{name}": tuple(part.shape) for name, part in network.head.state_dict().items()
         }
@@ -211,6 +202,6 @@ def pick_pooling(given: Pooling | None, encoder: PretrainedEncoder) -> Pooling:
     if given == "first" and encoder.pools_last:
         raise NlpkitError(
             "`pooling` first: the first token of a causal model has seen no other",
-            hint="`pooling` last or mean",
+            hint="`pooling` last or average",
         )
-    return given or ("last" if encoder.pools_last else "mean")
+    return given or ("last" if encoder.pools_last else "average")

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
-from nlpkit.errors import NlpkitError
-from nlpkit.models.finetune import PretrainedEncoder, layer_rates, parse_freeze
+from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.models.finetune import PretrainedEncoder, layer_rates, open_encoder, parse_freeze
 from nlpkit.models.finetune_states import cache_states
 from nlpkit.nn.optimizers import AdamW
 from nlpkit.registry import CLASSIFIER
@@ -23,18 +23,22 @@ from nlpkit.tasks.classify.model import label_loss
 from nlpkit.tasks.classify.pretrained import (
     PretrainedClassifier,
     TextNetwork,
-    TextTuning,
     pick_pooling,
     read_texts,
 )
-from nlpkit.tasks.classify.train import hash_examples, label_targets
+from nlpkit.tasks.classify.settings import ClassifierSettings, TextTuning
+from nlpkit.tasks.classify.train import ClassifierRun, hash_examples, label_targets
 from nlpkit.text.vocab import Vocab
 from nlpkit.training.batches import Batches
 from nlpkit.training.loop import Trainer
+from nlpkit.training.run import Run
 
 
-class PretrainedRun:
+class PretrainedRun(Run):
     """One training of a classifier on an encoder; has what ``train.ClassifierRun`` has."""
+
+    trainer: Trainer
+    unit = "texts"
 
     def __init__(
         self,
@@ -48,14 +52,15 @@ class PretrainedRun:
         self.examples, self.dev = examples, dev
         pooling = pick_pooling(settings.pooling, encoder)
         pairs = any(example.second is not None for example in examples)
-        self.settings = replace(settings, pooling=pooling, pairs=pairs)
+        several = settings.multi_label or any(len(example.labels) != 1 for example in examples)
+        self.settings = replace(settings, pooling=pooling, pairs=pairs, multi_label=several)
         self.device = device or torch.device("cpu")
         counts = Counter(label for example in examples for label in example.labels)
-        if len(counts) < 2 and not settings.multi_label:
+        if len(counts) < 2 and not several:
             only = next(iter(counts), "none")
             raise NlpkitError(f"one label only, {only}: nothing to tell apart", hint="more labels")
         self.labels = Vocab.from_counts(counts, specials=())
-        self.targets = label_targets(examples, self.labels, multi_label=settings.multi_label)
+        self.targets = label_targets(examples, self.labels)
         check_training_memory(sum(p.numel() for p in encoder.parameters()), self.device)
         with seeded(settings.seed, 0, torch.device("cpu")):
             network = TextNetwork(encoder, pooling, len(self.labels), settings.dropout)
@@ -80,6 +85,11 @@ class PretrainedRun:
         )
         self._cache = cache_states(encoder, readings, self.device) if self.all_frozen else None
         trained: nn.Module = self.network.head if self.all_frozen else self.network
+        kind = "multi-label" if several else "one label each"
+        self.summary = (
+            f"{len(examples):,} texts, {len(self.labels):,} labels, {kind}; {encoder.kind}, "
+            f"{frozen} of {len(encoder.stages())} stages frozen"
+        )
         self.trainer = Trainer(
             trained,
             [AdamW(groups, betas=(0.9, 0.99), fused=True)],
@@ -109,7 +119,7 @@ class PretrainedRun:
     def _error(self) -> float:
         """The share of held-out texts whose labels are not all right."""
         found = self.classifier().probabilities([example.texts for example in self.dev])
-        right = label_targets(self.dev, self.labels, multi_label=True)
+        right = label_targets(self.dev, self.labels)
         if self.settings.multi_label:
             return float(((found >= 0.5) != (right > 0)).any(axis=1).mean())
         return float((right[np.arange(len(right)), found.argmax(axis=1)] == 0).mean())
@@ -118,9 +128,8 @@ class PretrainedRun:
         """The model as it is now, ready to predict."""
         return PretrainedClassifier(self.network, self.settings, self.labels)
 
-    def finished(self) -> PretrainedClassifier:
+    def result(self) -> PretrainedClassifier:
         """The trained model, with the best weights when there were held-out texts."""
-        self.trainer.keep_best()
         metrics: dict[str, float] = {"labels": len(self.labels), "texts": len(self.examples)}
         if self.trainer.counters.best_loss is not None:
             metrics["dev_accuracy"] = 1 - self.trainer.counters.best_loss
@@ -132,12 +141,7 @@ class PretrainedRun:
             data_hash=self.data_hash(),
             metrics=metrics,
         )
-        classifier.curve = self.trainer.counters.records
         return classifier
-
-    def save(self, path: str, *, force: bool = False) -> None:
-        """Write the model folder."""
-        self.finished().save(path, force=force)
 
     def data_hash(self) -> str:
         """A fingerprint of the training texts."""
@@ -146,3 +150,21 @@ class PretrainedRun:
     def common_settings(self) -> dict[str, Any]:
         """What a run that goes on with this one's checkpoint must have in common with it."""
         return {**asdict(self.settings), "held-out data": hash_examples(self.dev)}
+
+
+def classifier_run(
+    examples: Sequence[Example],
+    settings: ClassifierSettings,
+    *,
+    dev: Sequence[Example] = (),
+    vectors: Any = None,
+    device: torch.device | None = None,
+) -> ClassifierRun | PretrainedRun:
+    """The training that the settings ask for: on an encoder, or from scratch."""
+    if settings.pretrained is None:
+        return ClassifierRun(examples, settings, dev=dev, vectors=vectors, device=device)
+    if vectors is not None:
+        raise UsageError("`vectors` and `pretrained` contradict each other")
+    tuning = settings.tuning()
+    encoder = open_encoder(settings.pretrained)
+    return PretrainedRun(examples, encoder, tuning, dev=dev, device=device)

@@ -63,6 +63,7 @@ class ClassifierRun(Run):
         self.settings = replace(
             settings.resolve(texts=len(examples)),
             multi_label=settings.multi_label or several,
+            pairs=any(example.second is not None for example in examples),
             tokenizer=_full_path(settings.tokenizer),
         )
         self.device = device or torch.device("cpu")
