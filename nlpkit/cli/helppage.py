@@ -221,7 +221,7 @@ def fold_command(line: str, width: int) -> list[str]:
     for word in _pairs(words):
         if current and len(current) + 1 + len(word) > width - 2:
             head, bar, tail = current.rpartition(" | ")
-            if bar and len(tail) + 5 + len(word) <= width - 2 and "nlpkit" in head:
+            if bar and len(tail) + 5 + len(word) <= width - 2:
                 lines.append(f"{head} |")
                 current = f"    {tail} {word}"
             else:

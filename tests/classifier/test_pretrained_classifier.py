@@ -22,7 +22,7 @@ from nlpkit.models.finetune import (
     parse_freeze,
 )
 from nlpkit.models.settings import ModelSettings
-from nlpkit.tasks.classify.data import Example, read_examples, stream_texts
+from nlpkit.tasks.classify.data import Example, pair_of, read_examples
 from nlpkit.tasks.classify.predictor import Classifier
 from nlpkit.tasks.classify.pretrained import TextHead
 from nlpkit.tasks.classify.pretrained_train import PretrainedRun, classifier_run
@@ -30,7 +30,6 @@ from nlpkit.tasks.classify.settings import ClassifierSettings, TextTuning
 from nlpkit.tasks.classify.train import ClassifierRun
 from nlpkit.tasks.lm.model import GptModel
 from nlpkit.text.codec import Bytes
-from nlpkit.textio import Block
 
 GOOD = "lovely kind friendly wonderful".split()
 BAD = "rude cold dirty awful".split()
@@ -239,6 +238,6 @@ def test_a_second_text_that_is_sometimes_missing_is_named(tmp_path: Path) -> Non
     file.write_text('{"text": "a", "text2": "b", "label": "x"}\n{"text": "a", "label": "y"}\n')
     with pytest.raises(NlpkitError, match="line 2: no second text"):
         read_examples(str(file))
-    block = Block(b"a\tb\nc\n", "lines", 1)
-    with pytest.raises(NlpkitError, match="lines: line 2: no second text"):
-        list(stream_texts([block], json_lines=False, pairs=True))
+    assert pair_of("a", {"text2": "b"}, "line 1") == ("a", "b")
+    with pytest.raises(NlpkitError, match="line 2: no second text"):
+        pair_of("c", {}, "line 2")
