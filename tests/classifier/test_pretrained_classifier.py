@@ -112,7 +112,7 @@ def test_an_encoder_learns_labels_is_saved_and_loaded(
     assert right >= 34
     config = modeldir.load_config(tmp_path / "trained")
     if kind == "elmo":
-        assert sum(config.settings["layer_shares"]) == pytest.approx(1)
+        assert sum(config.settings["mix"]["layers"]) == pytest.approx(1)
 
 
 def test_two_texts_are_told_apart_by_their_segments(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ class PretrainedClassifier(modeldir.Model):
         """What ``config.json`` must say of the model."""
         given = {name: value for name, value in asdict(self.settings).items() if value is not None}
         mix = self.network.head.mix
-        shown = {} if mix is None else {"layer_shares": mix.shares, "gamma": mix.gamma.item()}
+        shown = {} if mix is None else {"mix": {"layers": mix.shares, "gamma": mix.gamma.item()}}
         return {**given, **shown, "encoder": self.network.encoder.describe()}
 
     def quantize(self, kind: Quantize) -> None:
@@ -168,8 +168,7 @@ class PretrainedClassifier(modeldir.Model):
         folder = Path(path)
         values = dict(config.settings)
         described = values.pop("encoder", None)
-        for shown in ("layer_shares", "gamma"):
-            values.pop(shown, None)
+        values.pop("mix", None)  # shown by ``info``, and among the weights
         settings = schema.read(TextTuning, values, f"{folder / modeldir.CONFIG}: settings")
         labels = Vocab.load(str(folder / LABELS))
         tensors = modeldir.read_weights(path)

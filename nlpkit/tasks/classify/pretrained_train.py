@@ -27,7 +27,7 @@ from nlpkit.tasks.classify.pretrained import (
     read_texts,
 )
 from nlpkit.tasks.classify.settings import ClassifierSettings, TextTuning
-from nlpkit.tasks.classify.train import ClassifierRun, hash_examples, label_targets
+from nlpkit.tasks.classify.train import ClassifierRun, has_pairs, hash_examples, label_targets
 from nlpkit.text.vocab import Vocab
 from nlpkit.training.batches import Batches
 from nlpkit.training.loop import Trainer
@@ -51,7 +51,7 @@ class PretrainedRun(Run):
     ) -> None:
         self.examples, self.dev = examples, dev
         pooling = pick_pooling(settings.pooling, encoder)
-        pairs = any(example.second is not None for example in examples)
+        pairs = has_pairs(examples, settings.pairs)
         several = settings.multi_label or any(len(example.labels) != 1 for example in examples)
         self.settings = replace(settings, pooling=pooling, pairs=pairs, multi_label=several)
         self.device = device or torch.device("cpu")

@@ -84,7 +84,9 @@ class ClassifierSettings(EncoderSettings, TrainerSettings):
         None,
         shown_default="bow 0.03, else 0.001; 0.0001 with --pretrained, 0.003 if all is frozen",
     )
-    pairs: bool = False  # whether there are two texts: the data says
+    pairs: bool = option(
+        False, "There must be two texts, text and text2; where there are, both count.", group=DATA
+    )
     weight_decay: float | None = changed(
         TrainerSettings, "weight_decay", None, shown_default="bow 0, else 0.01"
     )

@@ -63,7 +63,7 @@ class ClassifierRun(Run):
         self.settings = replace(
             settings.resolve(texts=len(examples)),
             multi_label=settings.multi_label or several,
-            pairs=any(example.second is not None for example in examples),
+            pairs=has_pairs(examples, settings.pairs),
             tokenizer=_full_path(settings.tokenizer),
         )
         self.device = device or torch.device("cpu")
@@ -270,6 +270,14 @@ class ClassifierRun(Run):
 def _full_path(tokenizer: str) -> str:
     """A subword model is found again when a run is resumed from elsewhere."""
     return os.path.abspath(tokenizer) if os.path.exists(tokenizer) else tokenizer
+
+
+def has_pairs(examples: Sequence[Example], wanted: bool) -> bool:
+    """Whether there are two texts; where they are ``wanted`` there must be."""
+    found = any(example.second is not None for example in examples)
+    if wanted and not found:
+        raise NlpkitError("no second text", hint="a column or key text2")
+    return found
 
 
 def hash_examples(examples: Sequence[Example]) -> str:
