@@ -20,7 +20,7 @@ from typer.main import get_command_name
 import nlpkit
 from nlpkit.cli.frame import full_disk_is_one_line, show_page
 from nlpkit.cli.helppage import command_page, manual
-from nlpkit.cli.signals import run_interruptible
+from nlpkit.signals import run_interruptible
 
 
 class Entry(NamedTuple):
