@@ -1,60 +1,56 @@
-"""Pictures of a training run: its loss, and how far gradients reach, by layer and by distance."""
+"""Pictures of training runs: their losses, and how far gradients reach, by distance and by layer."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from nlpkit.errors import NlpkitError
+from nlpkit.plots import plot_losses, save_figure
 
 DISTANCES, LAYERS = "gradient_by_distance", "gradient_by_layer"
-_SHOWN = 4  # evaluations of which the gradients are drawn
 _LEAST = 1e-12  # below this a logarithmic axis shows nothing
 
-
-def numbers(records: Sequence[dict[str, Any]], name: str) -> list[tuple[float, float]]:
-    """The steps at which a number was recorded, and the number.
-
-    >>> numbers([{"step": 1, "loss": 2.5}, {"step": 2}], "loss")
-    [(1.0, 2.5)]
-    """
-    return [
-        (float(record["step"]), float(record[name]))
-        for record in records
-        if _is_number(record.get("step")) and _is_number(record.get(name))
-    ]
+Curves = dict[str, list[dict[str, Any]]]  # the records of a training by the name of its model
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def draw_curves(records: Sequence[dict[str, Any]], path: str) -> None:
-    """Loss over steps and, where they were recorded, gradient norms by distance and by layer."""
+def draw_curves(curves: Curves, path: str) -> None:
+    """Losses by step and, where gradient norms were recorded, how far they reach in the end."""
     from matplotlib.figure import Figure
 
-    from nlpkit.plots import save_figure
-
-    losses = {name: numbers(records, name) for name in ("loss", "heldout_loss")}
-    if not any(losses.values()):
-        raise NlpkitError("this model has no training curve to draw", hint="a trained model")
-    flows = [record for record in records if _is_flow(record)]
+    flows = {name: [one for one in records if _is_flow(one)] for name, records in curves.items()}
+    flows = {name: records for name, records in flows.items() if records}
     panels = 3 if flows else 1
-    drawn = Figure(figsize=(5 * panels, 4), layout="constrained")
+    width = 5.0 * panels if flows else 7.0
+    drawn = Figure(figsize=(width, 4 if flows else 5), layout="constrained")
     axes = drawn.subplots(1, panels, squeeze=False)[0]
-    for name, points in losses.items():
-        if points:
-            axes[0].plot(*zip(*points, strict=True), label=name.replace("_", " "))
-    axes[0].set_xlabel("step")
-    axes[0].legend()
+    plot_losses(axes[0], curves)
+    for name, records in flows.items():
+        values = [max(_LEAST, value) for value in records[-1][DISTANCES]]
+        axes[1].semilogy(range(len(values)), values, label=name)
+        for layer in records[-1][LAYERS]:
+            points = [
+                (one["step"], max(_LEAST, one[LAYERS][layer]))
+                for one in records
+                if layer in one[LAYERS]
+            ]
+            label = f"{name}, {layer}" if len(flows) > 1 else str(layer)
+            axes[2].semilogy(*zip(*points, strict=True), label=label)
     if flows:
-        _draw_distances(axes[1], flows)
-        _draw_layers(axes[2], flows)
+        axes[1].set_xlabel("tokens back from the one that is predicted")
+        axes[2].set_xlabel("step")
+        for panel in axes[1:]:
+            panel.set_ylabel("gradient norm")
+            panel.grid(alpha=0.3)
+            panel.legend(fontsize=7)
     save_figure(drawn, path)
 
 
 def _is_flow(record: dict[str, Any]) -> bool:
+    """Whether a record, which comes from a file, has gradient norms.
+
+    >>> _is_flow({"step": 1, "gradient_by_distance": [1.0], "gradient_by_layer": {"head": 2.0}})
+    True
+    """
     distances, layers = record.get(DISTANCES), record.get(LAYERS)
     return (
         isinstance(distances, list)
@@ -65,21 +61,5 @@ def _is_flow(record: dict[str, Any]) -> bool:
     )
 
 
-def _draw_distances(axes: Any, flows: list[dict[str, Any]]) -> None:
-    count = min(_SHOWN, len(flows))
-    for place in range(count):
-        record = flows[(place + 1) * len(flows) // count - 1]
-        values = [max(_LEAST, value) for value in record[DISTANCES]]
-        axes.semilogy(range(len(values)), values, label=f"step {record['step']}")
-    axes.set_xlabel("tokens back from the one that is predicted")
-    axes.set_ylabel("gradient norm")
-    axes.legend()
-
-
-def _draw_layers(axes: Any, flows: list[dict[str, Any]]) -> None:
-    for name in flows[-1][LAYERS]:
-        points = [(r["step"], max(_LEAST, r[LAYERS][name])) for r in flows if name in r[LAYERS]]
-        axes.semilogy(*zip(*points, strict=True), label=str(name))
-    axes.set_xlabel("step")
-    axes.set_ylabel("gradient norm")
-    axes.legend()
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

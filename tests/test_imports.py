@@ -144,7 +144,7 @@ LAYERS = """
     compare
     tasks
     pretrained
-    api
+    api describe
     cli __main__
 """
 VECTORS = {"vectors", "word2vec"}  # the folder of a word2vec model is one of vectors
