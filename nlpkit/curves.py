@@ -1,4 +1,4 @@
-"""Pictures of training runs: their losses, and how far gradients reach, by distance and by layer."""
+"""Pictures of training runs: losses, and how far gradients reach, by distance and by layer."""
 
 from __future__ import annotations
 

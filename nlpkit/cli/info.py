@@ -38,7 +38,7 @@ def info(
         typer.Option(
             "--plot",
             metavar="FILE",
-            help="Draw the training curve, and gradient norms, to a .png or .svg.",
+            help="Draw the training curve to a .png or .svg.",
         ),
     ] = None,
     verify: Annotated[
