@@ -121,7 +121,6 @@ class GloveTrainer:
         shards: Shards,
         size: int,
         settings: CountSettings,
-        state: dict[str, Any] | None = None,
     ) -> None:
         from nlpkit.parallel import available_cores
 
@@ -133,11 +132,9 @@ class GloveTrainer:
         if not shards.pairs:
             raise NlpkitError("no two known words stand near each other", hint="more text")
         self.epochs_done = 0
-        if state is None:
-            self._rows = [self._start(side) for side in range(2)]
-            self._squares = [np.ones((size, self._width), np.float32) for _ in range(2)]
-        else:
-            self._restore(state)
+        self.pairs = shards.pairs
+        self._rows = [self._start(side) for side in range(2)]
+        self._squares = [np.ones((size, self._width), np.float32) for _ in range(2)]
 
     def _start(self, side: int) -> Floats:
         dim = self.settings.dim
@@ -155,7 +152,8 @@ class GloveTrainer:
         squares = {"word_squares": self._squares[0], "near_squares": self._squares[1]}
         return {**arrays, **squares, "epochs_done": self.epochs_done}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what ``state`` gave; what does not fit is refused."""
         names = ("words", "nears", "word_squares", "near_squares")
         arrays = [np.array(state[name], np.float32) for name in names]
         done = state["epochs_done"]

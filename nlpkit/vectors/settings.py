@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
+from typing import Any
 
 from nlpkit.errors import NlpkitError
 from nlpkit.settings import MANY, MODEL, MOST_EPOCHS, TRAINING, WIDEST, check, option
@@ -200,6 +201,12 @@ class PlotSettings:
     method: Projection = Projection.PCA
     neighbours: int = 10
     seed: int = 1
+
+
+def plain_settings(settings: CountSettings) -> dict[str, Any]:
+    """Settings as JSON holds them."""
+    values = asdict(settings).items()
+    return {name: value.value if isinstance(value, Enum) else value for name, value in values}
 
 
 QUERY = QuerySettings()

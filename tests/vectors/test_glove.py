@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nlpkit.errors import NlpkitError
-from nlpkit.vectors import cooccurrence, glove, glove_checkpoint
+from nlpkit.vectors import cooccurrence, glove
 from nlpkit.vectors.cooccurrence import PairCounter
 from nlpkit.vectors.glove import GloveTrainer, Shards
+from nlpkit.vectors.glove_run import GloveRun
 from nlpkit.vectors.settings import CountSettings
+from nlpkit.vectors.words import ListedWords
 
 SMALL = CountSettings(method="glove", dim=8, window=4, epochs=6, x_max=10, threads=1, lr=0.1)
 
@@ -101,22 +103,32 @@ def test_words_that_keep_together_are_near(threads: int) -> None:
     assert same > cosines[:5, 5:].mean() + 0.2
 
 
-def test_a_resumed_run_gives_the_same_bits(tmp_path: Path) -> None:
-    def trainer(state: dict | None = None) -> GloveTrainer:
-        return GloveTrainer(Shards(counted(corpus()), SMALL, memory_limit=100), 10, SMALL, state)
+def run_of(text: str = "hash", **changes: object) -> GloveRun:
+    chosen = CountSettings(**{**vars(SMALL), **changes})
+    words = ListedWords([f"w{i}" for i in range(10)], np.ones(10, np.int64))
+    return GloveRun(corpus(), words, text, chosen)
 
-    whole, begun = trainer(), trainer()
-    assert [record.epoch for record in whole.train()] == [1, 2, 3, 4, 5, 6]
-    for _, _ in zip(range(2), begun.train(), strict=False):
+
+def test_a_resumed_run_gives_the_same_bits(tmp_path: Path) -> None:
+    whole, begun, again = run_of(), run_of(), run_of()
+    assert [progress.step for progress in whole.steps()] == [1, 2, 3, 4, 5, 6]
+    for _, _ in zip(range(2), begun.steps(), strict=False):
         pass
-    glove_checkpoint.save(tmp_path / "c", begun.state(), SMALL, "hash")
-    again = trainer(glove_checkpoint.load(tmp_path / "c", SMALL, "hash"))
-    assert [record.epoch for record in again.train()] == [3, 4, 5, 6]
-    np.testing.assert_array_equal(again.vectors(), whole.vectors())
+    begun.save_checkpoint(tmp_path / "c")
+    again.load_checkpoint(tmp_path / "c")
+    assert [progress.step for progress in again.steps()][-1] == 6
+    assert again.finished
+    np.testing.assert_array_equal(again.result().matrix, whole.result().matrix)
     with pytest.raises(NlpkitError, match="other text"):
-        glove_checkpoint.load(tmp_path / "c", SMALL, "another")
+        run_of("another").load_checkpoint(tmp_path / "c")
     with pytest.raises(NlpkitError, match=r"made with x_max 10, not 9"):
-        glove_checkpoint.load(tmp_path / "c", CountSettings(**{**vars(SMALL), "x_max": 9}), "hash")
+        run_of(x_max=9).load_checkpoint(tmp_path / "c")
+
+
+def test_shards_on_disk_are_those_in_memory() -> None:
+    some, others = (Shards(counted(corpus()), SMALL, memory_limit=n) for n in (1 << 30, 100))
+    for shard in range(len(some)):
+        np.testing.assert_array_equal(some.read(shard), others.read(shard))
 
 
 def test_a_text_without_pairs_is_refused() -> None:
