@@ -22,10 +22,14 @@ from nlpkit.tasks.qa.settings import QaSettings
 from nlpkit.tasks.qa.windows import Window, find_tokens, make_windows
 from nlpkit.training.batches import Batches
 from nlpkit.training.loop import Trainer
+from nlpkit.training.run import Run
 
 
-class QaRun:
-    """One training. ``trainer`` does the steps, ``finished()`` is the model."""
+class QaRun(Run):
+    """One training; ``train()`` gives the model."""
+
+    trainer: Trainer
+    unit = "windows"
 
     def __init__(
         self,
@@ -35,7 +39,9 @@ class QaRun:
         *,
         dev: Sequence[Question] = (),
         device: torch.device | str = "cpu",
+        pretrained: str | None = None,  # where the encoder came from
     ) -> None:
+        self.pretrained = pretrained
         if not any(question.answers for question in questions):
             raise NlpkitError("no question has an answer", hint="answers to learn from")
         self.questions, self.settings, self.dev = questions, settings, dev
@@ -62,6 +68,8 @@ class QaRun:
             settings.loop(settings.epochs * self._batches.per_epoch),
             evaluate=self._error if dev else None,
         )
+        without = sum(not question.answers for question in questions)
+        self.summary = f"{len(questions):,} questions, {without:,} without an answer"
 
     def _prepare(self) -> None:
         windows: list[Window] = []
@@ -112,9 +120,8 @@ class QaRun:
         best = best_threshold(texts, references, [one.nothing for one in found])
         return best.value, best.f1
 
-    def finished(self) -> QaModel:
+    def result(self) -> QaModel:
         """The trained model, with the best weights and a threshold when there was held-out data."""
-        self.trainer.keep_best()
         metrics: dict[str, Any] = {"questions": len(self.questions)}
         # without held-out data an answer is given if it scores more than none
         some_without = any(not question.answers for question in self.questions)
@@ -129,12 +136,7 @@ class QaRun:
             data_hash=self.data_hash(),
             metrics=metrics,
         )
-        model.curve = self.trainer.counters.records
         return model
-
-    def save(self, path: str, *, force: bool = False) -> None:
-        """Write the model folder."""
-        self.finished().save(path, force=force)
 
     def data_hash(self) -> str:
         """A fingerprint of the training questions."""
@@ -142,7 +144,8 @@ class QaRun:
 
     def common_settings(self) -> dict[str, Any]:
         """What a run that goes on with this one's checkpoint must have in common with it."""
-        return {**asdict(self.settings), "held-out data": _hash(self.dev)}
+        others = {"held-out data": _hash(self.dev), "pretrained": self.pretrained}
+        return {**asdict(self.settings), **others}
 
 
 def _target(window: Window, question: Question) -> tuple[int, int]:
