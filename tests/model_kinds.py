@@ -43,6 +43,7 @@ OPTIONS = {
     "classify": ["--model", "--pooling"],
 }
 WORD2VEC = ["--arch", "--loss", "--engine"]
+ON_ENCODERS = ("first", "attention")  # ways of pooling that need --pretrained
 # Models that see a sequence take a while to learn it; the bag of words has epochs of its own.
 SLOW = ["--epochs", "25", "--lr", "0.02", "--dropout", "0.1"]
 
@@ -95,7 +96,7 @@ def choices(command: str, option: str) -> list[str]:
     """The values that an option of ``nlpkit COMMAND train`` takes, its default first.
 
     >>> choices("classify", "--pooling")
-    ['max', 'average', 'last']
+    ['max', 'average', 'last', 'first', 'attention']
     """
     app = importlib.import_module(f"nlpkit.cli.{command}").app
     (train,) = (
@@ -138,6 +139,7 @@ def kinds() -> list[Kind]:
         for option in options:
             # the defaults of all options are one kind, that of the first
             values = choices(command, option)[option != options[0] :]
+            values = [value for value in values if value not in ON_ENCODERS]
             found += [Kind(command, (option, value)) for value in values]
     found.append(Kind("tag", ("--one-way", "--layers", "2")))
     textbook = ("transformer", "--positions", "sinusoidal", "--norm", "post")
@@ -145,6 +147,9 @@ def kinds() -> list[Kind]:
     found.append(Kind("classify", ("--model", *textbook)))
     found.append(Kind("tag", ("--vectors", "given.txt", "--fine-tune")))
     found.append(Kind("classify", ("--model", "cnn", "--vectors", "given.txt")))
+    tuned = ("--pretrained", "tiny.bert")
+    found.append(Kind("classify", (*tuned, "--pooling", "attention")))
+    found.append(Kind("classify", (*tuned, "--freeze", "all")))
     found.append(Kind("elmo", ()))
     found.append(Kind("qa", ("--dropout", "0.1", "--batch-size", "4")))
     combined: list[tuple[str, ...]] = [()]

@@ -142,7 +142,7 @@ LAYERS = """
     word2vec
     tasks
     pretrained
-    api
+    api describe
     cli __main__
 """
 VECTORS = {"vectors", "word2vec"}  # the folder of a word2vec model is one of vectors

@@ -59,9 +59,14 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "qa": Entry("qa", "Answer questions by spans of a text: train, answer, evaluate."),
         "classify": Entry("classify", "Label whole texts: sentiment, topic, language."),
         "tag": Entry("tag", "Tag words with parts of speech, entities or other labels."),
-        "info": Entry("info", "Show what a model is: kind, size, settings, training curve."),
+        "info": Entry(
+            "info", "Show what a model is: kind, size, settings, layers, training curve."
+        ),
     },
     "Start here": {
+        "samples": Entry(
+            "samples", "List the sample corpora, write one, or copy them to a folder."
+        ),
         "demo": Entry("demo", "Run the main commands on the sample corpora and show each step."),
     },
 }

@@ -26,7 +26,7 @@ from nlpkit.training.run import Run
 
 
 class QaRun(Run):
-    """One training; ``train()`` gives the model."""
+    """One training of a reader of questions on an encoder."""
 
     trainer: Trainer
     unit = "windows"
@@ -39,12 +39,14 @@ class QaRun(Run):
         *,
         dev: Sequence[Question] = (),
         device: torch.device | str = "cpu",
-        pretrained: str | None = None,  # where the encoder came from
+        pretrained: str = "",
     ) -> None:
-        self.pretrained = pretrained
         if not any(question.answers for question in questions):
             raise NlpkitError("no question has an answer", hint="answers to learn from")
         self.questions, self.settings, self.dev = questions, settings, dev
+        self.pretrained = pretrained
+        without = sum(not question.answers for question in questions)
+        self.summary = f"{len(questions):,} questions, {without:,} without an answer"
         self.device = torch.device(device)
         count = sum(parameter.numel() for parameter in encoder.parameters())
         check_training_memory(count, self.device)
@@ -68,8 +70,6 @@ class QaRun(Run):
             settings.loop(settings.epochs * self._batches.per_epoch),
             evaluate=self._error if dev else None,
         )
-        without = sum(not question.answers for question in questions)
-        self.summary = f"{len(questions):,} questions, {without:,} without an answer"
 
     def _prepare(self) -> None:
         windows: list[Window] = []
@@ -144,8 +144,11 @@ class QaRun(Run):
 
     def common_settings(self) -> dict[str, Any]:
         """What a run that goes on with this one's checkpoint must have in common with it."""
-        others = {"held-out data": _hash(self.dev), "pretrained": self.pretrained}
-        return {**asdict(self.settings), **others}
+        return {
+            **asdict(self.settings),
+            "held-out data": _hash(self.dev),
+            "pretrained": self.pretrained,
+        }
 
 
 def _target(window: Window, question: Question) -> tuple[int, int]:
