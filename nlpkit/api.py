@@ -233,8 +233,8 @@ def train_gpt(
     10
     """
     from nlpkit.device import pick_device
+    from nlpkit.tasks.lm.run import GptRun
     from nlpkit.tasks.lm.settings import GptSettings
-    from nlpkit.tasks.lm.train import GptRun
 
     run = GptRun(
         _blocks(text),
