@@ -158,6 +158,7 @@ def kinds() -> list[Kind]:
     tuned = ("--pretrained", "tiny.bert")
     found.append(Kind("classify", (*tuned, "--pooling", "attention")))
     found.append(Kind("classify", (*tuned, "--freeze", "all")))
+    found.append(Kind("tag", (*tuned, "--pieces", "mean", "--layer-decay", "1")))
     found.append(Kind("elmo", ()))
     found.append(Kind("qa", ("--dropout", "0.1", "--batch-size", "4")))
     combined: list[tuple[str, ...]] = [()]
