@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from nlpkit import modeldir, textio
+from nlpkit import modeldir
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.output import Notes
 from nlpkit.cli.progress_training import draw_run, prepare_torch
 from nlpkit.tasks.lm.settings import GptSettings
+from nlpkit.text.records import TEXT_KEYS
 from nlpkit.training.run import Progress
 
 
@@ -77,7 +78,7 @@ def train(
     if processes.is_first:
         modeldir.check_new(output, force=force)
     run = GptRun(
-        textio.read_blocks(options.resolve_inputs(text), encoding=encoding, errors=errors),
+        options.read_inputs(text, encoding, errors, TEXT_KEYS),
         settings,
         tokenizer=tokenizer,
         init=init,

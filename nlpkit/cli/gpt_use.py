@@ -15,6 +15,7 @@ from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.output import Notes, Writer, open_output
 from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.text.records import TEXT_KEYS
 
 if TYPE_CHECKING:
     from nlpkit.tasks.lm.model import Continuation, GptModel
@@ -231,7 +232,7 @@ def score(
     paths = options.resolve_inputs(inputs)
     chosen = pick_device(device, gpt.work(sum(map(_guess_size, paths))))
     gpt.model.to(chosen)
-    blocks = textio.read_blocks(paths, encoding=encoding, errors=errors)
+    blocks = options.read_inputs(paths, encoding, errors, TEXT_KEYS)
     texts: Iterable[str] = (line for block in blocks for line in block.lines(errors))
     if not lines:
         texts = ["".join(block.text(errors) for block in blocks)]
