@@ -18,6 +18,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.text.wordpiece import WordPiece
 
 Ids = NDArray[np.int64]
+_FEWEST_PAIRS = 128  # to measure by: the same text makes many
 _AT_ONCE = 4096  # lines that are tokenised together
 
 
@@ -165,7 +166,8 @@ class SentencePairs:
     def all(self, most: int) -> Sequences:
         """Pairs to measure by, always the same."""
         tokens = len(self._lines.ids)
-        return self._make(np.random.default_rng(self._seed), min(most, 1 + tokens // self._length))
+        rows = min(most, max(_FEWEST_PAIRS, tokens // self._length))
+        return self._make(np.random.default_rng(self._seed), rows)
 
     def _make(self, random: np.random.Generator, rows: int) -> Sequences:
         shape = (rows, self._length)

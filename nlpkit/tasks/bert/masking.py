@@ -69,7 +69,8 @@ class Masking:
         ordinary = self.ordinary[idx]  # (B, T)
         keys = random.random(idx.shape)
         if self.whole_words:  # all pieces of a word have the key of its first
-            begins = ~(self.continues[idx] & ordinary)
+            begins = ~self.continues[idx] | ~ordinary
+            begins[:, 1:] |= ~ordinary[:, :-1]
             begins[:, 0] = True
             words = np.cumsum(begins, axis=1) - 1  # (B, T): the number of each one's word
             keys = np.take_along_axis(keys, words, axis=1)

@@ -76,8 +76,7 @@ class BertRun:
         self._questions = hide.apply(self._heldout.idx, np.random.default_rng(1))
         self.baselines = measure_baselines(
             stream(training, codec.sep_id),
-            len(codec.vocabulary()),
-            self._heldout.idx,
+            hide.ordinary,
             self._questions,
         )
         self.scores: dict[str, float] = {}  # of the last evaluation
