@@ -19,9 +19,10 @@ NAMES = "names"
 GPT = "gpt"
 TAGGER = "tagger"
 CLASSIFIER = "classifier"
+ELMO = "elmo"
 BERT = "bert"
 BERT_INDEX = "bert-index"
-ELMO = "elmo"
+QA = "qa"
 
 _VECTORS_CLASS = "nlpkit.vectors.store:Vectors"
 CLASSES = {  # kind -> "module:class"; a class has load(path)
@@ -31,9 +32,10 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
     GPT: "nlpkit.tasks.lm.model:GptModel",
     TAGGER: "nlpkit.tasks.tag.predictor:Tagger",
     CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
+    ELMO: "nlpkit.models.elmo_model:ElmoModel",
     BERT: "nlpkit.models.bert_model:BertModel",
     BERT_INDEX: "nlpkit.tasks.bert.index:SearchIndex",
-    ELMO: "nlpkit.tasks.elmo.model:ElmoModel",
+    QA: "nlpkit.tasks.qa.model:QaModel",
 }
 
 

@@ -10,11 +10,13 @@ import typer
 from nlpkit import modeldir, textio
 from nlpkit import settings as limits
 from nlpkit.cli import labelling, options
+from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, open_output
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.records import Reading, rows_of, text_of
 from nlpkit.text.vocab import on_one_line
 
 if TYPE_CHECKING:
@@ -191,17 +193,15 @@ def _full_path(tokenizer: str) -> str:
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def predict(
+    reading: Reading,
     model: options.Model,
     inputs: options.Inputs = None,
     k: Annotated[
         int, typer.Option("-k", min=1, max=limits.MANY, help="Show so many labels a text.")
     ] = 1,
     threshold: Threshold = 0.0,
-    input: Annotated[
-        Literal["auto", "text", "jsonl"],
-        typer.Option("--input", help="A text a line, or JSON lines with a text."),
-    ] = "auto",
     format: Annotated[
         Literal["tsv", "jsonl"] | None,
         typer.Option(
@@ -213,14 +213,15 @@ def predict(
     ] = None,
     json: options.Json = False,
     output: options.Output = "-",
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
 ) -> None:
     """Label texts, a text a line, as a stream.
 
     A line out for each line in: label, tab, probability, for the k likeliest labels over the
     threshold. MODEL may be a file of fastText's, .bin or .ftz, which answers as it does there. The
-    keys of jsonl are text and labels, a list of label and probability.
+    keys of jsonl are text and labels, a list of label and probability; a record that came in keeps
+    its other keys. Labels at the start of a line in fastText's form are left out of the text, and
+    an empty line gets no label.
 
     Examples:
       $ echo "The soup was cold and the waiter rude." | nlpkit classify predict reviews.model
@@ -228,17 +229,25 @@ def predict(
     """
     labelling.calm_threads()
     from nlpkit.cli.classify_output import write_predictions
-    from nlpkit.tasks.classify.data import stream_texts
+    from nlpkit.tasks.classify.data import TEXT_NAMES, without_labels
     from nlpkit.tasks.classify.fasttext import open_classifier
 
     chosen = options.pick_format(format, json, "tsv")
-    paths = options.resolve_inputs(inputs)
+    blocks = options.read_records(inputs, reading, (*TEXT_NAMES, "tokens"), quiet=quiet)
     classifier = open_classifier(model)
-    blocks = textio.read_blocks(paths, encoding=encoding, errors=errors)
-    json_lines = {"auto": None, "text": False, "jsonl": True}[input]
     with open_output(output) as out:
-        for texts in stream_texts(blocks, json_lines=json_lines, errors=errors):
-            write_predictions(out, classifier, texts, k=k, threshold=threshold, format=chosen)
+        for block in blocks:
+            rows = list(rows_of(block, reading.errors))
+            texts = [without_labels(text_of(row, block.source)) for row in rows]
+            write_predictions(
+                out,
+                classifier,
+                texts,
+                records=[row.record for row in rows],
+                k=k,
+                threshold=threshold,
+                format=chosen,
+            )
             out.flush()
 
 

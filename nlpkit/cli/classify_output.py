@@ -26,11 +26,12 @@ def write_predictions(
     classifier: AnyClassifier,
     texts: Sequence[str],
     *,
+    records: Sequence[dict[str, Any]],
     k: int,
     threshold: float,
     format: str,
 ) -> None:
-    """A line for each text with its likeliest labels."""
+    """A line for each text with its likeliest labels; a text without a word has none."""
     probabilities = classifier.probabilities(texts)
     names = classifier.labels.tokens
     count = min(k, len(names))
@@ -39,15 +40,16 @@ def write_predictions(
     else:
         order = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
     shown = np.take_along_axis(probabilities, order, axis=1)
+    shown[[not text.strip() for text in texts]] = -1.0  # below any threshold
     rows = zip(texts, order.tolist(), shown.tolist(), strict=True)
     if format == "jsonl":
-        for text, labels, sure in rows:
+        for (text, labels, sure), record in zip(rows, records, strict=True):
             found = [
                 {"label": names[label], "probability": round(share, 6)}
                 for label, share in zip(labels, sure, strict=True)
                 if share >= threshold
             ]
-            out.write_json({"text": text, "labels": found})
+            out.write_json({**record, **({} if record else {"text": text}), "labels": found})
         return
     names = list(map(on_one_line, names))
     lines = []

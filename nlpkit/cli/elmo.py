@@ -18,7 +18,7 @@ from nlpkit.tasks.elmo.settings import ElmoSettings
 from nlpkit.text.pipeline import TokenSettings, read_tokens
 
 if TYPE_CHECKING:
-    from nlpkit.tasks.elmo.model import ElmoModel, Floats
+    from nlpkit.models.elmo_model import ElmoModel, Floats
 
 app = new_app("Word vectors in context by ELMo: train, embed, import.")
 
@@ -127,7 +127,7 @@ def embed(
     import torch
 
     from nlpkit.device import memory_advice, pick_device
-    from nlpkit.tasks.elmo.model import ElmoModel
+    from nlpkit.models.elmo_model import ElmoModel
 
     if layer is not None and mix is not None:
         raise UsageError("--layer and --mix contradict each other")
@@ -157,7 +157,7 @@ def _embedded(
     shares: list[float] | None,
     batch_tokens: int,
 ) -> Iterator[tuple[list[str], Floats]]:
-    from nlpkit.tasks.elmo.model import mix_layers
+    from nlpkit.models.elmo_model import mix_layers
 
     for rows in blocks:
         for words, layers in zip(rows, elmo.embed(rows, batch_tokens=batch_tokens), strict=True):

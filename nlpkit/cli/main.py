@@ -57,6 +57,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         ),
         "vectors": Entry("vectors", "Word vectors: ask, evaluate, convert, plot."),
         "elmo": Entry("elmo", "Word vectors in context by ELMo: train, embed, import."),
+        "qa": Entry("qa", "Answer questions by spans of a text: train, answer, evaluate."),
         "classify": Entry("classify", "Label whole texts: sentiment, topic, language."),
         "tag": Entry("tag", "Tag words with parts of speech, entities or other labels."),
         "info": Entry("info", "Show what a model is: kind, size, settings, training curve."),

@@ -109,7 +109,7 @@ TextFormat = Annotated[
     ),
 ]
 RowsFormat = Annotated[
-    Literal["table", "tsv", "jsonl"] | None,
+    Literal["table", "tsv", "csv", "jsonl", "markdown"] | None,
     typer.Option(
         "--format",
         "-f",

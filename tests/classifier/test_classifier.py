@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nlpkit.errors import NlpkitError
 from nlpkit.samples import sample_folder
 from nlpkit.tasks.classify import features
-from nlpkit.tasks.classify.data import Example, read_examples
+from nlpkit.tasks.classify.data import Example, Names, read_examples
 from nlpkit.tasks.classify.explain import explain
 from nlpkit.tasks.classify.features import BagMaker, Bags, FeatureIndex
 from nlpkit.tasks.classify.predictor import Classifier
@@ -433,3 +433,25 @@ def test_new_words_only_are_noticed(model: str) -> None:
     assert run(names, others, "char").unfamiliar() == 0
     assert run(REVIEWS, [], "word").unfamiliar() == 0
     assert run(REVIEWS, [*REVIEWS, *others[:20]], "word").unfamiliar() == 0.5
+
+
+def test_csv_json_and_several_files_with_columns_of_any_name(tmp_path: Path) -> None:
+    table, lines = tmp_path / "a.csv", tmp_path / "b.jsonl"
+    table.write_text('id,body,stars\n1,"so, so",3\n2,fine,5\n')
+    lines.write_text('{"body": "bad", "stars": 1}\n{"body": "ok", "stars": 3.0}\n')
+    found = read_examples([str(table), str(lines)], names=Names("body", "stars"))
+    expected = [("so, so", "3"), ("fine", "5"), ("bad", "1"), ("ok", "3")]
+    assert [(example.text, *example.labels) for example in found] == expected
+    with pytest.raises(NlpkitError, match="line 2: no label"):
+        read_examples(str(table))
+    with pytest.raises(NlpkitError, match=r"line 2: no label in it .*two of id, body, stars"):
+        read_examples(str(table), names=Names("body", "label"))
+
+
+def test_columns_of_tsv_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("id\tsays\tkind\n1\tfine\tgood\n2\tso so\tbad\n")
+    found = read_examples(str(path), names=Names("says", "kind"))
+    assert found == [Example("fine", ("good",)), Example("so so", ("bad",))]
+    with pytest.raises(NlpkitError, match="names of the header: id, says, kind"):
+        read_examples(str(path), names=Names("says", "label"))

@@ -15,8 +15,8 @@ from nlpkit import modeldir, registry
 from nlpkit.device import check_training_memory
 from nlpkit.errors import NlpkitError
 from nlpkit.models.elmo import Elmo, ElmoArchitecture, SentenceBatch
+from nlpkit.models.elmo_model import BEGIN, END, SPECIALS, ElmoModel
 from nlpkit.nn.optimizers import adamw
-from nlpkit.tasks.elmo.model import BEGIN, END, SPECIALS, ElmoModel
 from nlpkit.tasks.elmo.settings import ElmoSettings, split_filters
 from nlpkit.text.vocab import UNK, Vocab
 from nlpkit.text.word_bytes import MARKS, boundary_rows, word_rows
