@@ -117,17 +117,18 @@ def terminal_comparison(
     >>> rows = [Compared("tea", 0.5, 0.01), Compared("gin", 0.01, 0.5)]
     >>> print(terminal_comparison(rows, ("one", "two"), width=12, height=2))
     ↑ two
-     •gin
+    •gin
            tea•
     → one
     """
     from nlpkit.vectors.plot import terminal_view
 
     points = np.array([[_log10(row.first), _log10(row.second)] for row in rows]).reshape(-1, 2)
-    middle = (points.max(axis=0, initial=-99) + points.min(axis=0, initial=99)) / 2
+    low, high = points.min(initial=0.0), points.max(initial=-99.0)
+    placed = 2 * (points - low) / max(high - low, 1e-9) - 1  # both axes alike, from -1 to 1
     words = sorted(range(len(rows)), key=lambda i: -abs(rows[i].log_ratio))
     picture = terminal_view(
-        [rows[i].word for i in words], (points - middle)[words], width=width, height=height
+        [rows[i].word for i in words], placed[words], width=width, height=height
     )
     return f"↑ {titles[1]}\n{picture}\n→ {titles[0]}"
 

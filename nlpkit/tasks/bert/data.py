@@ -120,7 +120,7 @@ class StreamSequences:
     def __init__(self, lines: Lines, codec: WordPiece, length: int, rows: int, seed: int) -> None:
         self.ids = stream(lines, codec.sep_id)
         self._cls, self._length, self._rows, self._seed = codec.cls_id, length, rows, seed
-        if len(self.ids) < length:
+        if len(self.ids) < length - 1:
             raise NlpkitError(
                 f"{len(self.ids):,} tokens are too few for sequences of {length}",
                 hint="more text or a smaller `length`",
