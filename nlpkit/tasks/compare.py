@@ -118,7 +118,7 @@ def terminal_comparison(
     >>> print(terminal_comparison(rows, ("one", "two"), width=12, height=2))
     ↑ two
     •gin
-           tea•
+            tea•
     → one
     """
     from nlpkit.vectors.plot import terminal_view
