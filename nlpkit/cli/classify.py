@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from nlpkit import modeldir, textio
 from nlpkit import settings as limits
-from nlpkit.cli import labelling, options
+from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
+from nlpkit.cli.progress_training import draw_run, prepare_torch
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.text.pipeline import Tokens, TokenSettings
 from nlpkit.text.records import Reading, rows_of, text_of
 from nlpkit.text.vocab import on_one_line
 
-if TYPE_CHECKING:
-    from nlpkit.tasks.classify.train import ClassifierRun
-
-DEFAULTS = ClassifierSettings()
 app = new_app("Label whole texts: sentiment, topic, language.")
 
 DataFormat = Annotated[
@@ -41,9 +37,11 @@ Threshold = Annotated[
 
 
 @app.command(cls=Command)
+@with_settings(ClassifierSettings)
 def train(
     data: Annotated[str, typer.Argument(metavar="TRAIN", help="Labelled texts, or a folder.")],
     output: options.NewModel,
+    settings: ClassifierSettings,
     dev: Annotated[
         str | None,
         typer.Option(
@@ -51,48 +49,7 @@ def train(
         ),
     ] = None,
     format: DataFormat = None,
-    model: Annotated[
-        Literal["bow", "cnn", "lstm", "gru", "transformer"],
-        typer.Option("--model", help="bow is quickest and hard to beat."),
-    ] = DEFAULTS.model,
-    multi_label: Annotated[
-        bool,
-        typer.Option("--multi-label", help="A text may have several labels (a,b) or none."),
-    ] = False,
-    tokenizer: options.TokenizerName = DEFAULTS.tokenizer,
-    pattern: options.Pattern = DEFAULTS.pattern,
-    lower: Annotated[
-        bool, typer.Option("--lower/--no-lower", help="Lower-case the tokens.")
-    ] = DEFAULTS.lower,
-    ngrams: Annotated[
-        int,
-        typer.Option("--ngrams", min=1, max=5, help="bow: words in a row to a feature, at most."),
-    ] = DEFAULTS.ngrams,
-    dim: Annotated[
-        int | None,
-        typer.Option(
-            "--dim",
-            min=1,
-            max=limits.WIDEST,
-            help="Numbers in a learned embedding.",
-            show_default="bow 8, else 100",
-        ),
-    ] = None,
-    hidden: labelling.Hidden = DEFAULTS.hidden,
-    layers: labelling.Layers = DEFAULTS.layers,
-    positions: labelling.Positions = DEFAULTS.positions,
-    norm: labelling.NormPlace = DEFAULTS.norm,
-    pooling: Annotated[
-        Literal["max", "average", "last"],
-        typer.Option("--pooling", help="From tokens to a text."),
-    ] = DEFAULTS.pooling,
-    vectors: labelling.StartVectors = None,
-    fine_tune: labelling.FineTune = False,
-    dropout: options.Dropout = DEFAULTS.dropout,
-    epochs: labelling.Epochs = None,
-    batch_size: options.BatchSize = DEFAULTS.batch_size,
-    lr: options.LearningRate = None,
-    seed: options.Seed = 1,
+    vectors: options.StartVectors = None,
     threads: options.Threads = 0,
     device: options.Device = "auto",
     resume: options.Resume = False,
@@ -106,90 +63,33 @@ def train(
 
     Takes label<TAB>text, text<TAB>label, __label__x text, JSON lines with text and label (or
     labels), or a folder per label with a file per text. A TSV file may have a header; rows whose
-    column split says other than train are left out. Unless told, bow takes --epochs 2 to 20 by the
-    number of texts at --lr 0.03, the others --epochs 8 at --lr 0.001.
+    column split says other than train are left out.
 
     Examples:
       $ nlpkit classify train sample_corpora/reviews.tsv -o reviews.model
       $ nlpkit classify train sample_corpora/reviews.tsv --model lstm -o lstm.model
     """
     from nlpkit.tasks.classify.data import read_examples
+    from nlpkit.tasks.classify.train import ClassifierRun
 
     notes = Notes(quiet)
     modeldir.check_new(output, force=force)
-    Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern))  # a wrong setting fails here
-    if fine_tune and vectors is None:
-        raise UsageError("--fine-tune needs --vectors")
-    examples = read_examples(
-        data, format=format, multi_label=multi_label, encoding=encoding, errors=errors
-    )
-    held = (
-        read_examples(
-            dev,
-            format=format,
-            split="test",
-            multi_label=multi_label,
-            encoding=encoding,
-            errors=errors,
-        )
-        if dev
-        else []
-    )
-    several = any(len(example.labels) != 1 for example in examples)
-    settings = labelling.settings_from(
-        ClassifierSettings,
-        model=model,
-        tokenizer=_full_path(tokenizer),
-        pattern=pattern,
-        lower=lower,
-        ngrams=ngrams,
-        dim=dim,
-        hidden=hidden,
-        layers=layers,
-        positions=positions,
-        norm=norm,
-        pooling=pooling,
-        fine_tune=fine_tune,
-        multi_label=multi_label or several,
-        dropout=dropout,
-        epochs=epochs,
-        batch_size=batch_size,
-        lr=lr,
-    )
-    labelling.check_transformer("--model", model, positions, norm)
-
-    from nlpkit.tasks.classify.train import ClassifierRun
-
+    # a wrong setting fails here, before the texts are read
+    Tokens(TokenSettings(tokenizer=settings.tokenizer, pattern=settings.pattern))
+    several = settings.multi_label
+    how = {"format": format, "multi_label": several, "encoding": encoding, "errors": errors}
+    examples = read_examples(data, **how)  # type: ignore[arg-type]
+    held = read_examples(dev, split="test", **how) if dev else []  # type: ignore[arg-type]
     run = ClassifierRun(
         examples,
         settings,
-        seed=seed,
         dev=held,
-        vectors=labelling.load_vectors(vectors),
-        device=labelling.start_torch(device, threads, notes),
+        vectors=vectors,
+        device=prepare_torch(device, threads, notes, sparse=True),
     )
-    kind = "multi-label" if run.settings.multi_label else "one label each"
-    notes.say(f"{len(examples):,} texts, {len(run.labels):,} labels, {kind}")
-    if len(run.labels) == 1:
-        notes.warn("the data has one label only: every text will get it")
-    _warn_of_strangers(run, notes)
-    labelling.draw_run(run, output, notes, vectors=vectors, resume=resume, force=force)
-
-
-def _warn_of_strangers(run: ClassifierRun, notes: Notes) -> None:
-    """Say so when training cannot help with new texts, because they have no words in common."""
-    share = run.unfamiliar()
-    if share > 0.5 and run.settings.tokenizer != "char":
-        what = "held-out texts have no token that training knows"
-        if not run.dev:
-            what = "texts have no token in common with any other"
-        ngrams = " --ngrams 4" if run.settings.model == "bow" else ""
-        notes.warn(f"{share:.0%} of the {what}: try -t char{ngrams}")
-
-
-def _full_path(tokenizer: str) -> str:
-    """A subword model is found again when a run is resumed from elsewhere."""
-    return os.path.abspath(tokenizer) if os.path.exists(tokenizer) else tokenizer
+    for line in run.warnings():
+        notes.warn(line)
+    draw_run(run, output, notes, resume=resume, force=force)
 
 
 @app.command(cls=Command)
@@ -227,7 +127,7 @@ def predict(
       $ echo "The soup was cold and the waiter rude." | nlpkit classify predict reviews.model
       $ nlpkit classify predict reviews.model -k 2 --json sample_corpora/tales.txt | head -2
     """
-    labelling.calm_threads()
+    options.calm_threads()
     from nlpkit.cli.classify_output import write_predictions
     from nlpkit.tasks.classify.data import TEXT_NAMES, without_labels
     from nlpkit.tasks.classify.fasttext import open_classifier
@@ -277,7 +177,7 @@ def evaluate(
       $ nlpkit classify evaluate reviews.model sample_corpora/reviews.tsv
       $ nlpkit classify evaluate reviews.model sample_corpora/reviews.tsv --confusion --json
     """
-    labelling.calm_threads()
+    options.calm_threads()
     from nlpkit.cli import classify_output
     from nlpkit.tasks.classify.data import read_examples
     from nlpkit.tasks.classify.fasttext import open_classifier
@@ -338,7 +238,7 @@ def explain(
       $ echo "The soup was cold but I loved the view." | nlpkit classify explain reviews.model
       $ echo "Not bad at all" | nlpkit classify explain reviews.model --label negative --json
     """
-    labelling.calm_threads()
+    options.calm_threads()
     from nlpkit.cli import classify_output
     from nlpkit.tasks.classify.predictor import Classifier
 

@@ -13,7 +13,7 @@ from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, check_output, open_output
-from nlpkit.cli.progress_training import draw_training, prepare_torch
+from nlpkit.cli.progress_training import draw_run, prepare_torch
 from nlpkit.tasks.elmo.settings import ElmoSettings
 from nlpkit.text.pipeline import TokenSettings, read_tokens
 
@@ -65,22 +65,7 @@ def train(
     )
     with memory_advice():
         run = ElmoRun(sentences, settings, chosen)
-    notes.say(
-        f"{sentences.tokens:,} words in {len(sentences):,} lines, {len(run.vocab):,} are "
-        f"predicted by name; {run.parameters:,} parameters"
-    )
-    checkpoint = modeldir.checkpoint_path(output)
-    if resume:
-        run.trainer.load(checkpoint, run.common_settings(), run.data_hash())
-    draw_training(
-        run.trainer,
-        notes,
-        lambda: run.save(output, force=force),
-        checkpoint=checkpoint,
-        settings=run.common_settings(),
-        data_hash=run.data_hash(),
-        unit="words",
-    )
+    draw_run(run, output, notes, resume=resume, force=force)
 
 
 @app.command(cls=Command)

@@ -26,14 +26,11 @@ from nlpkit.cli import everywhere
 from nlpkit.cli.helppage import Page, command_page, render
 from nlpkit.cli.output import drop_stream, write_stderr
 from nlpkit.errors import NlpkitError, NlpkitWarning
+from nlpkit.errors import UsageError as UsageError
 
 
 class NoInput(Exception):
     """Standard input was expected and is a terminal: show the help instead of hanging."""
-
-
-class UsageError(NlpkitError):
-    """Options that do not go together: exit code 2, as for any wrong usage."""
 
 
 def fail(message: str, code: int = 1) -> None:
@@ -150,7 +147,7 @@ class Command(TyperCommand):
             typer.echo(ctx.get_help(), err=True)
             raise typer.Exit(2) from None
         except UsageError as error:
-            fail(str(error), 2)
+            fail(name_flags(str(error), self), 2)
         except NlpkitError as error:
             fail(name_flags(str(error), self))
         except BrokenPipeError:

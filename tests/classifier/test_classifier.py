@@ -41,7 +41,7 @@ def trained(model: str, examples: list[Example] = REVIEWS, **settings: object) -
     values = {"model": model, "hidden": 8, "batch_size": 4, "epochs": 6, "dropout": 0.1}
     if model != "bow":
         values |= {"dim": 8, "lr": 0.02}
-    run = ClassifierRun(examples, ClassifierSettings(**{**values, **settings}), seed=1)  # type: ignore[arg-type]
+    run = ClassifierRun(examples, ClassifierSettings(**{**values, **settings}))  # type: ignore[arg-type]
     for _ in run.trainer.fit():
         pass
     run.model.eval()
@@ -106,8 +106,7 @@ def test_several_labels_a_text() -> None:
     scores = score_labels(examples, classifier)
     assert scores.accuracy == 1.0
     assert scores.micro.f1 == 1.0
-    with pytest.raises(NlpkitError, match="2 labels"):
-        ClassifierRun(examples, ClassifierSettings(), seed=1)
+    assert ClassifierRun(examples, ClassifierSettings()).settings.multi_label
 
 
 @pytest.mark.parametrize("fine_tune", [False, True])
@@ -119,7 +118,6 @@ def test_vectors_carry_a_label_to_words_never_seen(fine_tune: bool) -> None:
         ClassifierSettings(
             model="cnn", dim=2, hidden=8, epochs=25, lr=0.02, fine_tune=fine_tune, dropout=0.0
         ),
-        seed=1,
         vectors=Vectors(words, matrix),
     )
     for _ in run.trainer.fit():
@@ -145,7 +143,6 @@ def test_same_seed_same_weights_and_resume(model: str, tmp_path: Path) -> None:
                 dim=None if model == "bow" else 8,
                 lr=None if model == "bow" else 0.02,
             ),
-            seed=1,
         )
         for _ in range(2)
     ]
@@ -163,7 +160,7 @@ def test_same_seed_same_weights_and_resume(model: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", ["bow", "cnn"])
 def test_a_saved_model_predicts_the_same_and_damage_is_named(model: str, tmp_path: Path) -> None:
     run = trained(model, epochs=1)
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     loaded = Classifier.load(str(tmp_path / "m"))
     assert np.array_equal(loaded.probabilities(TEXTS), run.classifier().probabilities(TEXTS))
     for name in ("labels.tsv", "weights.safetensors"):
@@ -241,7 +238,7 @@ def test_calibration_and_unseen_labels() -> None:
 
 def test_sample_reviews_are_learned() -> None:
     path = str(sample_folder() / "reviews.tsv")
-    run = ClassifierRun(read_examples(path), ClassifierSettings(), seed=1)
+    run = ClassifierRun(read_examples(path), ClassifierSettings())
     for _ in run.trainer.fit():
         pass
     run.trainer.keep_best()
@@ -336,7 +333,7 @@ def test_any_label_and_any_token_come_back_from_the_folder(model: str, tmp_path:
     texts = [f"{label}\n\t{'xyzuvw'[place]}\r" for place, label in enumerate(labels)]
     examples = [Example(text, (label,)) for text, label in zip(texts, labels, strict=True)]
     run = trained(model, examples, epochs=1, tokenizer="char", lower=False)
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     loaded = Classifier.load(str(tmp_path / "m"))
     assert loaded.labels.tokens == run.labels.tokens
     assert set(loaded.labels.tokens) == set(labels)
@@ -352,7 +349,7 @@ def test_the_subword_model_is_inside(model: str, as_folder: bool, tmp_path: Path
     path = tmp_path if as_folder else tmp_path / "tokenizer.json"
     run = trained(model, epochs=1, tokenizer=str(path))
     (tmp_path / "tokenizer.json").unlink()
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     (tmp_path / "m").rename(tmp_path / "moved")
     loaded = Classifier.load(str(tmp_path / "moved"))
     assert np.array_equal(loaded.probabilities(TEXTS), run.classifier().probabilities(TEXTS))
@@ -371,7 +368,7 @@ def test_a_model_of_0_1_0_finds_the_subword_model_where_it_was(tmp_path: Path) -
     tokenizer = tmp_path / "tokenizer.json"
     Subwords.train(TEXTS * 3, vocab_size=280).save(str(tokenizer))
     run = trained("bow", epochs=1, tokenizer=str(tokenizer))
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     change_settings(tmp_path / "m", tokenizer=str(tokenizer))
     loaded = Classifier.load(str(tmp_path / "m"))
     assert np.array_equal(loaded.probabilities(TEXTS), run.classifier().probabilities(TEXTS))
@@ -395,7 +392,7 @@ def test_tokens_are_those_of_tokenize(name: str, lower: bool) -> None:
 def test_a_model_of_0_1_0_lowers_the_text_before_it_is_cut(tmp_path: Path) -> None:
     examples = [Example("on Mon. it rained", ("bad",)), Example("on Tue. it shone", ("good",))]
     run = trained("bow", examples, epochs=1)
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     assert Classifier.load(str(tmp_path / "m")).bags.tokens("On Mon.") == ["on", "mon."]
     change_settings(tmp_path / "m")
     old = Classifier.load(str(tmp_path / "m"))
@@ -424,7 +421,7 @@ def surnames(count: int, seed: int) -> list[Example]:
 def test_new_words_only_are_noticed(model: str) -> None:
     def run(examples: list[Example], dev: list[Example], tokenizer: str) -> ClassifierRun:
         settings = ClassifierSettings(model=model, tokenizer=tokenizer, ngrams=4, dim=8, hidden=8)  # type: ignore[arg-type]
-        return ClassifierRun(examples, settings, seed=1, dev=dev)
+        return ClassifierRun(examples, settings, dev=dev)
 
     names, others = surnames(200, 1), surnames(50, 2)
     assert run(names, [], "word").unfamiliar() > 0.95

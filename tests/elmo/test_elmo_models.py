@@ -288,7 +288,7 @@ def test_both_directions_learn_to_predict_their_next_word() -> None:
     run = ElmoRun(Sentences.read(lines), settings)
     for _ in run.trainer.fit():
         pass
-    elmo = run.finished()
+    elmo = run.finish()
     assert elmo.config.metrics["heldout_loss"] < 0.4, "log 7 = 1.9 by chance"
 
 
