@@ -12,12 +12,12 @@ from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.output import Notes
-from nlpkit.cli.progress_training import draw_training, prepare_torch
+from nlpkit.cli.progress_training import draw_run, prepare_torch
 from nlpkit.tasks.bert.settings import BertTraining
 from nlpkit.text.records import Reading
 
 if TYPE_CHECKING:
-    from nlpkit.training.loop import Progress
+    from nlpkit.training.run import Progress
 
 
 @with_settings(BertTraining, Reading)
@@ -81,49 +81,12 @@ def train(
     lines, codec = _read(text, reading, tokenizer, wanted, notes)
     with memory_advice():
         run = BertRun(lines, codec, wanted, chosen, vectors=given, processes=processes)
-    notes.say(
-        f"{run.tokens:,} tokens to learn from, {run.heldout_tokens:,} held out, "
-        f"{len(codec):,} kinds; {run.model.count_parameters():,} parameters"
-    )
-    notes.say(run.baselines.describe())
-    checkpoint = modeldir.checkpoint_path(output)
-    common = {**run.common_settings(), "tokenizer": tokenizer, "vectors": vectors}
-    if resume:
-        run.trainer.load(checkpoint, common, run.data_hash)
 
     def on_progress(progress: Progress) -> None:
         if progress.heldout is not None:
-            run.trainer.counters.records[-1].update(run.scores)
-            notes.say(f"step {progress.step:,}  {_describe(progress.heldout, run.scores)}")
+            notes.say(f"step {progress.step:,}  {run.describe(progress.heldout)}")
 
-    def write() -> None:
-        bert = run.finish()
-        bert.save(output, force=force)
-        loss = bert.config.metrics["heldout_loss"]
-        notes.say(f"{_describe(loss, run.scores)}; {run.baselines.describe()}")
-        notes.say(f"wrote {output}")
-
-    if processes.is_first:
-        draw_training(
-            run.trainer,
-            notes,
-            write,
-            checkpoint=checkpoint,
-            settings=common,
-            data_hash=run.data_hash,
-            on_progress=on_progress,
-        )
-    else:
-        for _ in run.trainer.fit():
-            pass
-    processes.leave()
-
-
-def _describe(loss: float, scores: dict[str, float]) -> str:
-    text = f"held-out loss {loss:.4f}, {100 * scores['heldout_accuracy']:.1f} % of masked right"
-    if "next_sentence_accuracy" in scores:
-        text += f", {100 * scores['next_sentence_accuracy']:.1f} % of next sentences"
-    return text
+    draw_run(run, output, notes, resume=resume, force=force, on_progress=on_progress)
 
 
 def _read(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Generator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from nlpkit.tasks.bert.start import start_from_counts, start_from_vectors, start
 from nlpkit.text.wordpiece import WordPiece
 from nlpkit.training.distributed import Processes, Synchronized
 from nlpkit.training.loop import Trainer
+from nlpkit.training.run import Progress, Run
 
 if TYPE_CHECKING:
     from nlpkit.vectors.store import Vectors
@@ -41,8 +42,10 @@ _MOST_ROWS = 4096  # of the last one
 _BATCH = 64
 
 
-class BertRun:
-    """A training under way: ``trainer`` does the steps, ``finish()`` gives the model."""
+class BertRun(Run):
+    """The training of a BERT."""
+
+    trainer: Trainer
 
     def __init__(
         self,
@@ -55,11 +58,13 @@ class BertRun:
         processes: Processes | None = None,
     ) -> None:
         self.codec, self.settings = codec, settings
-        self.processes = processes or Processes()
+        self.processes: Processes = processes or Processes()
         self.device = torch.device(device)
         training, heldout = split_lines(lines, settings.val_fraction, settings.next_sentence)
         self.tokens, self.heldout_tokens = len(training.ids), len(heldout.ids)
-        self.data_hash = modeldir.data_hash([lines.ids.tobytes(), lines.starts.tobytes()])
+        self._hash = modeldir.data_hash(
+            [lines.ids.tobytes(), lines.starts.tobytes(), _bytes(vectors)]
+        )
         self.model = self._new_model(training, vectors).to(self.device)
         self._masking = Masking.of(
             codec,
@@ -81,6 +86,22 @@ class BertRun:
         )
         self.scores: dict[str, float] = {}  # of the last evaluation
         self.trainer = self._new_trainer()
+        self.summary = (
+            f"{self.tokens:,} tokens to learn from, {self.heldout_tokens:,} held out, "
+            f"{len(codec):,} kinds; {self.model.count_parameters():,} parameters\n"
+            f"{self.baselines.describe()}"
+        )
+
+    def steps(self) -> Generator[Progress, None, None]:
+        """One record after each step; the curve has shares of right answers, too."""
+        for progress in super().steps():
+            if progress.heldout is not None:
+                self.trainer.counters.records[-1].update(self.scores)
+            yield progress
+
+    def data_hash(self) -> str:
+        """A fingerprint of the text and of the vectors to start from."""
+        return self._hash
 
     def _new_model(self, training: Lines, vectors: Vectors | None) -> Bert:
         settings = self.settings
@@ -121,7 +142,7 @@ class BertRun:
             self._loss,
             settings.loop(),
             evaluate=lambda: self.evaluate(_EVAL_ROWS),
-            clock=lambda: processes.agree(time.monotonic(), self.device),
+            clock=processes.clock(self.device),
         )
 
     def _loss(self, number: int) -> tuple[Tensor, int]:
@@ -175,10 +196,18 @@ class BertRun:
         """What a run that goes on with this one's checkpoint must have in common with it."""
         return {**asdict(self.settings), "processes": self.processes.count}
 
-    def finish(self) -> BertModel:
-        """The trained model, with its best weights, and how it came about."""
-        self.trainer.keep_best()
+    def describe(self, loss: float) -> str:
+        """The last evaluation in words."""
+        right = 100 * self.scores["heldout_accuracy"]
+        text = f"held-out loss {loss:.4f}, {right:.1f} % of masked right"
+        if "next_sentence_accuracy" in self.scores:
+            text += f", {100 * self.scores['next_sentence_accuracy']:.1f} % of next sentences"
+        return text
+
+    def result(self) -> BertModel:
+        """The trained model, and how it came about."""
         loss = self.evaluate()
+        self.outcome = f"{self.describe(loss)}; {self.baselines.describe()}; "
         bert = BertModel(self.model.eval(), self.codec)
         recorded = {n: v for n, v in asdict(self.settings).items() if v is not None}
         recorded.pop("muon_lr")
@@ -187,15 +216,18 @@ class BertRun:
             kind=registry.BERT,
             settings={**recorded, **bert.describe()},
             seed=self.settings.seed,
-            data_hash=self.data_hash,
+            data_hash=self.data_hash(),
             metrics={
                 "heldout_loss": loss,
                 **self.scores,
                 **{f"baseline_{name}": value for name, value in asdict(base).items()},
             },
         )
-        bert.curve = self.trainer.counters.records
         return bert
+
+
+def _bytes(vectors: Vectors | None) -> bytes:
+    return b"" if vectors is None else np.ascontiguousarray(vectors.matrix).tobytes()
 
 
 class _Losses(nn.Module):
