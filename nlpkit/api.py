@@ -155,8 +155,8 @@ def train_classifier(
     """
     from nlpkit.device import pick_device
     from nlpkit.tasks.classify.data import labelled_texts, read_examples
+    from nlpkit.tasks.classify.pretrained_train import classifier_run
     from nlpkit.tasks.classify.settings import ClassifierSettings
-    from nlpkit.tasks.classify.train import ClassifierRun
 
     wanted = _settings("train_classifier", ClassifierSettings, settings)
 
@@ -167,7 +167,7 @@ def train_classifier(
         several = wanted.multi_label
         return read_examples(path, format=format, split=split, multi_label=several)
 
-    run = ClassifierRun(
+    run = classifier_run(
         read(examples, "train"),
         wanted,
         dev=[] if dev is None else read(dev, "test"),
@@ -233,8 +233,8 @@ def train_gpt(
     10
     """
     from nlpkit.device import pick_device
+    from nlpkit.tasks.lm.run import GptRun
     from nlpkit.tasks.lm.settings import GptSettings
-    from nlpkit.tasks.lm.train import GptRun
 
     run = GptRun(
         _blocks(text),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -36,6 +36,16 @@ Threshold = Annotated[
 ]
 
 
+Quantized = Annotated[
+    Literal["int8", "bfloat16"] | None,
+    typer.Option(
+        "--quantize",
+        help="Smaller numbers in a pre-trained encoder: quicker, a little less exact.",
+        show_default="float32",
+    ),
+]
+
+
 @app.command(cls=Command)
 @with_settings(ClassifierSettings)
 def train(
@@ -63,14 +73,19 @@ def train(
 
     Takes label<TAB>text, text<TAB>label, __label__x text, JSON lines with text and label (or
     labels), or a folder per label with a file per text. A TSV file may have a header; rows whose
-    column split says other than train are left out.
+    column split says other than train are left out. A second text, in a column or key text2,
+    makes pairs: paraphrases, entailment, questions and their answers.
+
+    With --pretrained a BERT, an ELMo or a GPT is trained further on the labels, or read once and
+    left as it is (--freeze all).
 
     Examples:
       $ nlpkit classify train sample_corpora/reviews.tsv -o reviews.model
       $ nlpkit classify train sample_corpora/reviews.tsv --model lstm -o lstm.model
+      $ nlpkit classify train sample_corpora/follows.tsv --pretrained world.bert -o follows.model
     """
     from nlpkit.tasks.classify.data import read_examples
-    from nlpkit.tasks.classify.train import ClassifierRun
+    from nlpkit.tasks.classify.pretrained_train import classifier_run
 
     notes = Notes(quiet)
     modeldir.check_new(output, force=force)
@@ -80,7 +95,7 @@ def train(
     how = {"format": format, "multi_label": several, "encoding": encoding, "errors": errors}
     examples = read_examples(data, **how)  # type: ignore[arg-type]
     held = read_examples(dev, split="test", **how) if dev else []  # type: ignore[arg-type]
-    run = ClassifierRun(
+    run = classifier_run(
         examples,
         settings,
         dev=held,
@@ -113,15 +128,17 @@ def predict(
     ] = None,
     json: options.Json = False,
     output: options.Output = "-",
+    quantize: Quantized = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Label texts, a text a line, as a stream.
 
     A line out for each line in: label, tab, probability, for the k likeliest labels over the
-    threshold. MODEL may be a file of fastText's, .bin or .ftz, which answers as it does there. The
-    keys of jsonl are text and labels, a list of label and probability; a record that came in keeps
-    its other keys. Labels at the start of a line in fastText's form are left out of the text, and
-    an empty line gets no label.
+    threshold. A model of pairs takes two texts with a tab between them, or the keys text and text2.
+    MODEL may be a file of fastText's, .bin or .ftz, which answers as it does there. The keys of
+    jsonl are text and labels, a list of label and probability; a record that came in keeps its
+    other keys. Labels at the start of a line in fastText's form are left out of the text, and an
+    empty line gets no label.
 
     Examples:
       $ echo "The soup was cold and the waiter rude." | nlpkit classify predict reviews.model
@@ -129,16 +146,24 @@ def predict(
     """
     options.calm_threads()
     from nlpkit.cli.classify_output import write_predictions
-    from nlpkit.tasks.classify.data import TEXT_NAMES, without_labels
+    from nlpkit.tasks.classify.data import TEXT_NAMES, pair_of, without_labels
     from nlpkit.tasks.classify.fasttext import open_classifier
 
     chosen = options.pick_format(format, json, "tsv")
     blocks = options.read_records(inputs, reading, (*TEXT_NAMES, "tokens"), quiet=quiet)
     classifier = open_classifier(model)
+    _use_cores(classifier)
+    if quantize is not None:
+        _quantize(classifier, quantize)
+    pairs = getattr(classifier.settings, "pairs", False)
     with open_output(output) as out:
         for block in blocks:
             rows = list(rows_of(block, reading.errors))
-            texts = [without_labels(text_of(row, block.source)) for row in rows]
+            texts: list[Any] = [without_labels(text_of(row, block.source)) for row in rows]
+            if pairs:
+                where = f"{block.source}: line "
+                both = zip(texts, rows, strict=True)
+                texts = [pair_of(text, row.record, f"{where}{row.line}") for text, row in both]
             write_predictions(
                 out,
                 classifier,
@@ -149,6 +174,25 @@ def predict(
                 format=chosen,
             )
             out.flush()
+    cut = getattr(classifier, "cut", 0)
+    if cut:
+        Notes(quiet).warn(f"{cut:,} texts are longer than the model reads, and were cut")
+
+
+def _use_cores(classifier: Any) -> None:
+    """All of them for an encoder, whose products are large."""
+    if hasattr(classifier, "network"):
+        import torch
+
+        torch.set_num_threads(options.resolve_jobs(0))
+
+
+def _quantize(classifier: Any, kind: str) -> None:
+    if not hasattr(classifier, "quantize"):
+        raise NlpkitError(
+            "--quantize is for classifiers on a pre-trained encoder: this one is small enough"
+        )
+    classifier.quantize(kind)
 
 
 @app.command(cls=Command)
@@ -200,6 +244,7 @@ def evaluate(
     if unseen:
         names = " ".join(map(on_one_line, sorted(unseen)[:20]))
         Notes().warn(f"labels that training never saw count as mistakes: {names}")
+    _use_cores(classifier)
     scores = score_labels(examples, classifier, threshold)
     if plot is not None:
         classify_output.draw_confusions(scores, plot)

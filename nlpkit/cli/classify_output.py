@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from nlpkit.tasks.classify.predictor import Classifier
     from nlpkit.tasks.classify.scores import LabelScores
 
+PAIR = ("text", "text2")
 MOST_LABELS = 30  # of a confusion matrix
 
 
 def write_predictions(
     out: Writer,
     classifier: AnyClassifier,
-    texts: Sequence[str],
+    texts: Sequence[Any],
     *,
     records: Sequence[dict[str, Any]],
     k: int,
@@ -49,7 +50,8 @@ def write_predictions(
                 for label, share in zip(labels, sure, strict=True)
                 if share >= threshold
             ]
-            out.write_json({**record, **({} if record else {"text": text}), "labels": found})
+            said = {"text": text} if isinstance(text, str) else dict(zip(PAIR, text, strict=True))
+            out.write_json({**(record or said), "labels": found})
         return
     names = list(map(on_one_line, names))
     lines = []

@@ -12,7 +12,7 @@ from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, check_output, open_output, rows_format, write_rows
-from nlpkit.cli.progress_training import draw_training, prepare_torch
+from nlpkit.cli.progress_training import draw_run, prepare_torch
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.qa.settings import QaSettings
 
@@ -83,22 +83,8 @@ def train(
         held = read_questions(dev, split="test", encoding=encoding, errors=errors)
     chosen = prepare_torch(device, threads, notes)
     encoder = need_bert(open_encoder(pretrained), pretrained)
-    run = QaRun(questions, encoder, settings, dev=held, device=chosen)
-    without = sum(not question.answers for question in questions)
-    notes.say(f"{len(questions):,} questions, {without:,} without an answer")
-    common = {**run.common_settings(), "pretrained": pretrained}
-    checkpoint = modeldir.checkpoint_path(output)
-    if resume:
-        run.trainer.load(checkpoint, common, run.data_hash())
-    draw_training(
-        run.trainer,
-        notes,
-        lambda: run.save(output, force=force),
-        checkpoint=checkpoint,
-        settings=common,
-        data_hash=run.data_hash(),
-        unit="windows",
-    )
+    run = QaRun(questions, encoder, settings, dev=held, device=chosen, pretrained=pretrained)
+    draw_run(run, output, notes, resume=resume, force=force)
 
 
 @app.command(cls=Command)

@@ -171,8 +171,7 @@ class GptEncoder(PretrainedEncoder):
     def __init__(self, model: GPT, codec: Codec) -> None:
         super().__init__()
         self.settings = replace(model.settings, tied=True)
-        model.head.weight = model.embedding.weight  # not read: one table less to keep
-        model.settings = self.settings
+        model.head = nn.Identity()  # type: ignore[assignment]  # logits are not asked for
         self.model, self.codec = model, codec
         self.size, self.room = self.settings.dim, self.settings.block_size
         self._between = codec.encode("\n") if _knows(codec, "\n") else codec.encode(" ")

@@ -265,7 +265,7 @@ def test_sample_reviews_are_learned() -> None:
 def test_formats_are_found_out(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_bytes(text.encode())
     expected = [("I liked it", ("good",)), ("I did not", ("bad",)), ("So so", ("bad",))]
-    assert [tuple(example) for example in read_examples(str(tmp_path / name))] == expected
+    assert [example[:2] for example in read_examples(str(tmp_path / name))] == expected
 
 
 def test_a_folder_for_each_label(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_a_folder_for_each_label(tmp_path: Path) -> None:
         (tmp_path / label).mkdir()
         (tmp_path / label / "1.txt").write_text(text)
     expected = [("I did not", ("bad",)), ("I liked it all", ("good",))]
-    assert [tuple(example) for example in read_examples(str(tmp_path))] == expected
+    assert [example[:2] for example in read_examples(str(tmp_path))] == expected
 
 
 def test_several_labels_are_read(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
@@ -23,11 +23,40 @@ TEXT_NAMES = ("text", "sentence", "review", "content", "document", "body")
 LABEL_NAMES = ("labels", "label", "class", "category", "sentiment", "topic", "target")
 
 
+Text = str | tuple[str, str]  # a pair: does the second follow from the first, say they the same?
+SEPARATOR = " ||| "  # between two texts, for models that read one
+
+
 class Example(NamedTuple):
-    """A text and its labels: one, or any number when texts have several."""
+    """A text and its labels: one, or any number when texts have several; perhaps a second text."""
 
     text: str
     labels: tuple[str, ...]
+    second: str | None = None
+
+    @property
+    def texts(self) -> Text:
+        """The text, or both."""
+        return self.text if self.second is None else (self.text, self.second)
+
+    @property
+    def joined(self) -> str:
+        """The text, or both as one."""
+        return join_texts(self.texts)
+
+
+def join_texts(text: Text) -> str:
+    """One text of one or two.
+
+    >>> join_texts(("It rains.", "It is wet."))
+    'It rains. ||| It is wet.'
+    """
+    return text if isinstance(text, str) else SEPARATOR.join(text)
+
+
+def two_texts(text: Text) -> tuple[str, str | None]:
+    """The first text and the second, if there is one."""
+    return (text, None) if isinstance(text, str) else text
 
 
 class Names(NamedTuple):
@@ -44,6 +73,7 @@ class Columns(NamedTuple):
     text: int
     split: int = -1
     header: bool = False
+    second: int = -1  # the second text of pairs
 
 
 def read_examples(
@@ -158,7 +188,8 @@ def find_columns(sample: Sequence[str], name: str, names: Names | None = None) -
     )
     if text >= 0 and label >= 0:
         split = head.index("split") if "split" in head else -1
-        return Columns(label, text, split, header=True)
+        second = head.index("text2") if "text2" in head else -1
+        return Columns(label, text, split, True, second)
     if wanted != Names():
         raise NlpkitError(
             f"{name}: no column {wanted.text or 'text'} or no column {wanted.label or 'label'}",
@@ -170,11 +201,11 @@ def find_columns(sample: Sequence[str], name: str, names: Names | None = None) -
             hint="two columns, or a first line with label and text in it",
         )
     rows = [row for row in rows if len(row) == 2]
-    first, second = ({row[column] for row in rows} for column in (0, 1))
-    if len(first) != len(second):
-        label = int(len(second) < len(first))
+    first, second_column = ({row[column] for row in rows} for column in (0, 1))
+    if len(first) != len(second_column):
+        label = int(len(second_column) < len(first))
     else:
-        label = int(sum(map(_words, second)) < sum(map(_words, first)))
+        label = int(sum(map(_words, second_column)) < sum(map(_words, first)))
     return Columns(label, 1 - label)
 
 
@@ -186,7 +217,7 @@ def _read_tsv(
     lines: Iterable[Line], columns: Columns, split: str, multi_label: bool
 ) -> Iterator[Example]:
     wanted = TRAIN_SPLITS if split == "train" else TEST_SPLITS
-    needed = max(columns[:3]) + 1
+    needed = max(columns.label, columns.text, columns.split, columns.second) + 1
     started = not columns.header
     for text, source, number in lines:
         fields = text.rstrip("\r\n").split("\t")
@@ -208,7 +239,17 @@ def _read_tsv(
             raise NlpkitError(f"{source}: line {number}: the label is empty")
         parts = label.split(",") if multi_label else [label]
         labels = tuple(part.strip() for part in parts if part.strip())
-        yield Example(fields[columns.text], labels)
+        second = fields[columns.second] if columns.second >= 0 else None
+        if second is not None and not second.strip():
+            _refuse_single(source, number)
+        yield Example(fields[columns.text], labels, second)
+
+
+def _refuse_single(source: str, number: int) -> NoReturn:
+    raise NlpkitError(
+        f"{source}: line {number}: no second text (text2), which other lines have",
+        hint="mend the line, or leave the column out",
+    )
 
 
 def _read_records(
@@ -216,6 +257,7 @@ def _read_records(
 ) -> Iterator[Example]:
     """Examples of JSON objects, which rows of CSV have become, too."""
     wanted = TRAIN_SPLITS if split == "train" else TEST_SPLITS
+    pairs: bool | None = None  # whether there are two texts: as the first record has it
     for block in blocks:
         assert isinstance(block, records.RecordBlock)
         keyed = replace(block, keys=(names.text,) if names.text else TEXT_NAMES)
@@ -233,7 +275,11 @@ def _read_records(
                     f"{block.source}: line {row.line}: no {what} in it",
                     hint=f"`text_column` and `label_column` with two of {shown}",
                 )
-            yield Example(row.value, labels)
+            second = row.record.get("text2") or None
+            pairs = second is not None if pairs is None else pairs
+            if (second is not None) != pairs or not (second is None or isinstance(second, str)):
+                _refuse_single(block.source, row.line)
+            yield Example(row.value, labels, second)
 
 
 def _labels(value: Any, multi_label: bool) -> tuple[str, ...] | None:
@@ -297,3 +343,20 @@ def without_labels(text: str) -> str:
     while text.startswith(FASTTEXT_LABEL):
         text = text.partition(" ")[2]
     return text
+
+
+def pair_of(text: str, record: Mapping[str, Any], where: str) -> tuple[str, str]:
+    """The two texts of a record, or of a line with a tab between them.
+
+    >>> pair_of("It rains.\\tIt is wet.", {}, "line 1")
+    ('It rains.', 'It is wet.')
+    """
+    second = record.get("text2")
+    if "text2" not in record:
+        text, _, second = text.partition("\t")
+    if not isinstance(second, str) or not second.strip():
+        raise NlpkitError(
+            f"{where}: no second text, and the model was trained on pairs",
+            hint="text<TAB>text2, or records with text and text2",
+        )
+    return text, second

@@ -25,6 +25,7 @@ from nlpkit.nn.inference import (
 )
 from nlpkit.registry import CLASSIFIER
 from nlpkit.schema import AGAIN
+from nlpkit.tasks.classify.data import Text, join_texts
 from nlpkit.tasks.classify.features import BagMaker, Bags, FeatureIndex
 from nlpkit.tasks.classify.settings import ResolvedClassifier
 from nlpkit.text.subwords import SubwordTokenizer
@@ -164,7 +165,7 @@ class Classifier(modeldir.Model):
         return f"<Classifier: {self.settings.model}, {len(self.labels)} labels{several}>"
 
     def predict(
-        self, texts: Sequence[str], *, threshold: float = 0.5
+        self, texts: Sequence[Text], *, threshold: float = 0.5
     ) -> list[str] | list[tuple[str, ...]]:
         """The likeliest label of each text.
 
@@ -178,13 +179,14 @@ class Classifier(modeldir.Model):
         likely = [np.flatnonzero(row >= threshold) for row in rows]
         return [tuple(names[index] for index in found) for found in likely]
 
-    def probabilities(self, texts: Sequence[str]) -> Floats:
+    def probabilities(self, texts: Sequence[Text]) -> Floats:
         """The probability of each label, (B, K); the rows add up to 1 unless multi-label."""
         if isinstance(texts, str):
             raise TypeError("texts are a list of texts, not one text")
+        joined = [join_texts(text) for text in texts]
         if self.words is None:
-            return self._shares(self._bag_scores(texts, self.bags.bags))
-        return self.probabilities_of([self.bags.tokens(text) for text in texts])
+            return self._shares(self._bag_scores(joined, self.bags.bags))
+        return self.probabilities_of([self.bags.tokens(text) for text in joined])
 
     def probabilities_of(self, rows: Sequence[Sequence[str]]) -> Floats:
         """The same for texts that are tokens already."""
@@ -273,6 +275,10 @@ class Classifier(modeldir.Model):
     def load(cls, path: str | os.PathLike[str]) -> Classifier:
         """A classifier from its folder."""
         config = modeldir.load_config(path, kind=CLASSIFIER)
+        if "encoder" in config.settings:
+            from nlpkit.tasks.classify.pretrained import PretrainedClassifier
+
+            return PretrainedClassifier.load(path)  # type: ignore[return-value]
         folder = Path(path)
         where = f"{folder / modeldir.CONFIG}: settings"
         settings = schema.read(ResolvedClassifier, config.settings, where)

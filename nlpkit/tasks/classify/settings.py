@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from nlpkit.errors import UsageError
+from nlpkit.models.finetune_settings import FineTuneSettings
 from nlpkit.nn.settings import EncoderSettings
-from nlpkit.settings import DATA, WIDEST, changed, option
+from nlpkit.settings import DATA, MODEL, WIDEST, changed, option
 from nlpkit.training.settings import TrainerSettings, batch_size, epochs
 
 BOW_STEPS = 300  # to take, if 2 to 20 times the data is that many
 ModelKind = Literal["bow", "cnn", "lstm", "gru", "transformer"]
+Pooling = Literal["max", "average", "last", "first", "attention"]
+
+
+@dataclass(frozen=True)
+class TextTuning(FineTuneSettings):
+    """How a classifier on a pre-trained encoder is made and trained."""
+
+    pretrained: str | None = None  # where the encoder came from
+    pooling: Pooling | None = None  # None: average, or last where only that has seen all
+    multi_label: bool = False
+    pairs: bool = False  # whether there are two texts
 
 
 @dataclass(frozen=True)
@@ -23,6 +35,16 @@ class ClassifierSettings(EncoderSettings, TrainerSettings):
     """
 
     model: ModelKind = option("bow", "bow is quickest and hard to beat.")
+    pretrained: str | None = option(
+        None, "A BERT, ELMo or GPT to stand on, instead of --model.", metavar="MODEL"
+    )
+    freeze: str | None = changed(FineTuneSettings, "freeze", None, group=MODEL)
+    layer_decay: float = changed(
+        FineTuneSettings,
+        "layer_decay",
+        FineTuneSettings.layer_decay,
+        help="With --pretrained: learning rate of a layer beside the one above it.",
+    )
     multi_label: bool = option(False, "A text may have several labels (a,b) or none.", group=DATA)
     tokenizer: str = option(
         "word",
@@ -44,11 +66,27 @@ class ClassifierSettings(EncoderSettings, TrainerSettings):
         shown_default="bow 8, else 100",
     )
     hidden: int = changed(EncoderSettings, "hidden", 64)
-    pooling: Literal["max", "average", "last"] = option("max", "From tokens to a text.")
-    dropout: float = changed(TrainerSettings, "dropout", 0.5)
-    epochs: int | None = epochs(shown_default="bow 2 to 20 by the number of texts, else 8")
-    batch_size: int = batch_size(64, "Texts to a step.")
-    lr: float | None = changed(TrainerSettings, "lr", None, shown_default="bow 0.03, else 0.001")
+    pooling: Pooling | None = option(
+        None,
+        "From tokens to a text; first and attention with --pretrained only.",
+        shown_default="max; average or, of a GPT, last with --pretrained",
+    )
+    dropout: float | None = changed(
+        TrainerSettings, "dropout", None, shown_default="0.5, or 0.1 with --pretrained"
+    )
+    epochs: int | None = epochs(
+        shown_default="bow 2 to 20 by the number of texts, 2 with --pretrained, else 8"
+    )
+    batch_size: int | None = batch_size(None, "Texts to a step.", "64, or 16 with --pretrained")
+    lr: float | None = changed(
+        TrainerSettings,
+        "lr",
+        None,
+        shown_default="bow 0.03, else 0.001; 0.0001 with --pretrained, 0.003 if all is frozen",
+    )
+    pairs: bool = option(
+        False, "There must be two texts, text and text2; where there are, both count.", group=DATA
+    )
     weight_decay: float | None = changed(
         TrainerSettings, "weight_decay", None, shown_default="bow 0, else 0.01"
     )
@@ -59,16 +97,32 @@ class ClassifierSettings(EncoderSettings, TrainerSettings):
         TrainerSettings, "eval_interval", None, shown_default="each epoch"
     )
 
+    def tuning(self) -> TextTuning:
+        """What was given, for a classifier on ``pretrained``."""
+        if self.model != "bow":
+            raise UsageError(f"`model` {self.model} and `pretrained` contradict each other")
+        names = {field.name for field in fields(TextTuning)}
+        given = {name: value for name, value in vars(self).items() if name in names}
+        return TextTuning(**{name: value for name, value in given.items() if value is not None})
+
     def resolve(self, *, texts: int) -> ResolvedClassifier:
         """With everything decided: bow starts from naive Bayes and is soon done, but takes some
         steps to leave it, so few texts are gone over more often."""
         if self.model != "transformer" and (self.positions, self.norm) != ("decay", "pre"):
             raise UsageError("`positions` and `norm` need `model` transformer")
+        if self.pooling in ("first", "attention"):
+            raise UsageError(f"`pooling` {self.pooling} needs `pretrained`")
+        if self.freeze is not None:
+            raise UsageError("`freeze` needs `pretrained`")
         bow = self.model == "bow"
-        bow_epochs = min(20, max(2, BOW_STEPS * self.batch_size // max(1, texts)))
+        batch = self.batch_size or 64
+        bow_epochs = min(20, max(2, BOW_STEPS * batch // max(1, texts)))
         return self.resolve_as(
             ResolvedClassifier,
             dim=8 if bow else 100,
+            pooling="max",
+            dropout=0.5,
+            batch_size=batch,
             epochs=bow_epochs if bow else 8,
             lr=0.03 if bow else 1e-3,
             weight_decay=0.0 if bow else 0.01,
@@ -81,6 +135,9 @@ class ResolvedClassifier(ClassifierSettings):
     """Settings that the model and the number of texts have decided."""
 
     dim: int
+    pooling: Pooling
+    dropout: float
+    batch_size: int
     epochs: int
     lr: float
     weight_decay: float

@@ -63,6 +63,7 @@ class ClassifierRun(Run):
         self.settings = replace(
             settings.resolve(texts=len(examples)),
             multi_label=settings.multi_label or several,
+            pairs=has_pairs(examples, settings.pairs),
             tokenizer=_full_path(settings.tokenizer),
         )
         self.device = device or torch.device("cpu")
@@ -70,7 +71,7 @@ class ClassifierRun(Run):
         if not counts:
             raise NlpkitError("no labels to learn", hint="labelled texts")
         self.labels = Vocab.from_counts(counts, specials=())
-        self.targets = _targets(examples, self.labels)
+        self.targets = label_targets(examples, self.labels)
         self._maker = make_bags(self.settings)
         self._words: WordIds | None = None
         with seeded(settings.seed, 0, self.device):
@@ -98,7 +99,7 @@ class ClassifierRun(Run):
     # --- the two kinds of model -----------------------------------------------------------------
 
     def _prepare_bags(self) -> None:
-        bags = self._maker.bags([example.text for example in self.examples])
+        bags = self._maker.bags([example.joined for example in self.examples])
         self.features = np.unique(bags.features)
         self._rows, self._starts = FeatureIndex(self.features).rows(bags)
         width = self.settings.dim + len(self.labels)
@@ -109,7 +110,7 @@ class ClassifierRun(Run):
         self._epoch, self._order = -1, np.zeros(0, np.int64)
 
     def _prepare_sequences(self, vectors: Vectors | None) -> None:
-        tokens = [self._maker.tokens(example.text) for example in self.examples]
+        tokens = [self._maker.tokens(example.joined) for example in self.examples]
         counts = Counter(token for row in tokens for token in row)
         given: NDArray[np.float32] | None = None
         names: list[str] = []
@@ -177,8 +178,8 @@ class ClassifierRun(Run):
 
     def _error(self) -> float:
         """The share of held-out texts whose labels are not all right."""
-        found = self.classifier().probabilities([example.text for example in self.dev])
-        right = _targets(self.dev, self.labels)
+        found = self.classifier().probabilities([example.joined for example in self.dev])
+        right = label_targets(self.dev, self.labels)
         if self.settings.multi_label:
             return float(((found >= 0.5) != (right > 0)).any(axis=1).mean())
         return float((right[np.arange(len(right)), found.argmax(axis=1)] == 0).mean())
@@ -202,7 +203,7 @@ class ClassifierRun(Run):
 
         Without held-out texts each training text is held against all the others.
         """
-        held_out = [example.text for example in self.dev]
+        held_out = [example.joined for example in self.dev]
         if self._words is None:
             known = FeatureIndex(self.features)
             rows, starts = self._rows, self._starts
@@ -254,14 +255,14 @@ class ClassifierRun(Run):
 
     def data_hash(self) -> str:
         """A fingerprint of the training texts."""
-        return _hash(self.examples)
+        return hash_examples(self.examples)
 
     def common_settings(self) -> dict[str, Any]:
         """What a run that goes on with this one's checkpoint must have in common with it."""
         return {
             **asdict(self.settings),
             "seed": self.settings.seed,
-            "held-out data": _hash(self.dev),
+            "held-out data": hash_examples(self.dev),
             "vectors": self.vectors,
         }
 
@@ -271,14 +272,23 @@ def _full_path(tokenizer: str) -> str:
     return os.path.abspath(tokenizer) if os.path.exists(tokenizer) else tokenizer
 
 
-def _hash(examples: Sequence[Example]) -> str:
+def has_pairs(examples: Sequence[Example], wanted: bool) -> bool:
+    """Whether there are two texts; where they are ``wanted`` there must be."""
+    found = any(example.second is not None for example in examples)
+    if wanted and not found:
+        raise NlpkitError("no second text", hint="a column or key text2")
+    return found
+
+
+def hash_examples(examples: Sequence[Example]) -> str:
+    """A fingerprint of labelled texts."""
     return modeldir.data_hash(
-        f"{','.join(example.labels)}\t{example.text}\n".encode("utf-8", "replace")
+        f"{','.join(example.labels)}\t{example.joined}\n".encode("utf-8", "replace")
         for example in examples
     )
 
 
-def _targets(examples: Sequence[Example], labels: Vocab) -> NDArray[np.float32]:
+def label_targets(examples: Sequence[Example], labels: Vocab) -> NDArray[np.float32]:
     """Which labels each text has, (N, K) of 0 and 1."""
     targets = np.zeros((len(examples), len(labels)), np.float32)
     for row, example in enumerate(examples):

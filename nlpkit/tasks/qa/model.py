@@ -89,7 +89,7 @@ class QaModel(modeldir.Model):
         """What ``config.json`` must say of the model."""
         return {
             **{name: value for name, value in asdict(self.settings).items() if value is not None},
-            "threshold": self.threshold,
+            "no_answer": {"threshold": self.threshold},
             "encoder": self.network.encoder.describe(),
         }
 
@@ -167,10 +167,11 @@ class QaModel(modeldir.Model):
         config = modeldir.load_config(path, kind=registry.QA)
         where = f"{Path(path) / modeldir.CONFIG}: settings"
         values = dict(config.settings)
-        described, threshold = values.pop("encoder", None), values.pop("threshold", None)
+        described, none = values.pop("encoder", None), values.pop("no_answer", None)
+        threshold = none.get("threshold") if isinstance(none, dict) else none
         settings = schema.read(QaSettings, values, where)
         if threshold is not None and not isinstance(threshold, int | float):
-            schema.refuse(f"{where}.threshold", threshold, "a number or null")
+            schema.refuse(f"{where}.no_answer", none, "a threshold")
         tensors = modeldir.read_weights(path)
         own = {name: tensors.pop(name, torch.empty(0)) for name in ("ends.weight", "ends.bias")}
         encoder = read_encoder(

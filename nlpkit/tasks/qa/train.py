@@ -22,10 +22,14 @@ from nlpkit.tasks.qa.settings import QaSettings
 from nlpkit.tasks.qa.windows import Window, find_tokens, make_windows
 from nlpkit.training.batches import Batches
 from nlpkit.training.loop import Trainer
+from nlpkit.training.run import Run
 
 
-class QaRun:
-    """One training. ``trainer`` does the steps, ``finished()`` is the model."""
+class QaRun(Run):
+    """One training of a reader of questions on an encoder."""
+
+    trainer: Trainer
+    unit = "windows"
 
     def __init__(
         self,
@@ -35,10 +39,14 @@ class QaRun:
         *,
         dev: Sequence[Question] = (),
         device: torch.device | str = "cpu",
+        pretrained: str = "",
     ) -> None:
         if not any(question.answers for question in questions):
             raise NlpkitError("no question has an answer", hint="answers to learn from")
         self.questions, self.settings, self.dev = questions, settings, dev
+        self.pretrained = pretrained
+        without = sum(not question.answers for question in questions)
+        self.summary = f"{len(questions):,} questions, {without:,} without an answer"
         self.device = torch.device(device)
         count = sum(parameter.numel() for parameter in encoder.parameters())
         check_training_memory(count, self.device)
@@ -112,9 +120,8 @@ class QaRun:
         best = best_threshold(texts, references, [one.nothing for one in found])
         return best.value, best.f1
 
-    def finished(self) -> QaModel:
+    def result(self) -> QaModel:
         """The trained model, with the best weights and a threshold when there was held-out data."""
-        self.trainer.keep_best()
         metrics: dict[str, Any] = {"questions": len(self.questions)}
         # without held-out data an answer is given if it scores more than none
         some_without = any(not question.answers for question in self.questions)
@@ -129,12 +136,7 @@ class QaRun:
             data_hash=self.data_hash(),
             metrics=metrics,
         )
-        model.curve = self.trainer.counters.records
         return model
-
-    def save(self, path: str, *, force: bool = False) -> None:
-        """Write the model folder."""
-        self.finished().save(path, force=force)
 
     def data_hash(self) -> str:
         """A fingerprint of the training questions."""
@@ -142,7 +144,11 @@ class QaRun:
 
     def common_settings(self) -> dict[str, Any]:
         """What a run that goes on with this one's checkpoint must have in common with it."""
-        return {**asdict(self.settings), "held-out data": _hash(self.dev)}
+        return {
+            **asdict(self.settings),
+            "held-out data": _hash(self.dev),
+            "pretrained": self.pretrained,
+        }
 
 
 def _target(window: Window, question: Question) -> tuple[int, int]:
