@@ -50,12 +50,11 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
     "Models": {
         "names": Entry("names", "Name generators: train, sample, score, report."),
-        "gpt": Entry("gpt", "GPT models: train, sample, score, import, export, attention."),
-        "bert": Entry("bert", "BERT: train, fill in words, embed, search, senses, import, export."),
         "lm": Entry(
             "lm", "Language models of text, n-grams to GPT: train, sample, score, ask, compare."
         ),
         "gpt": Entry("gpt", "GPT models: train, sample, score, answer, import, export, attention."),
+        "bert": Entry("bert", "BERT: train, fill in words, embed, search, senses, import, export."),
         "word2vec": Entry(
             "word2vec", "Word vectors by word2vec: train, and show training examples."
         ),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nlpkit.errors import NlpkitError
 from nlpkit.models.base import LanguageModel
@@ -18,19 +18,13 @@ from nlpkit.models.kneser_ney_counts import Scratch
 from nlpkit.models.ngram_text import NGramText
 from nlpkit.models.recurrent import Recurrent
 from nlpkit.models.settings import Recipe
-from nlpkit.tasks.lm.model import GptModel
-from nlpkit.tasks.lm.settings import GptSettings, ResolvedGpt
-from nlpkit.tasks.lm.stream import StreamBatches, split_stream, tokenize_stream, windows
-from nlpkit.text.codec import Codec, check_same_codec
-from nlpkit.textio import Block
-from nlpkit.training.distributed import Processes, Synchronized
 from nlpkit.tasks.lm.gradients import gradient_flow
 from nlpkit.tasks.lm.lanes import CarriedState, LaneBatches, lane_loss
 from nlpkit.tasks.lm.score import stream_losses
 from nlpkit.tasks.lm.settings import ResolvedGpt, ResolvedLm
 from nlpkit.tasks.lm.stream import LineBatches, StreamBatches, windows
 from nlpkit.text.codec import Codec, count_ids, first_id
-from nlpkit.training.distributed import Processes
+from nlpkit.training.distributed import Processes, Synchronized
 from nlpkit.training.loop import Trainer
 
 _FLOW_LENGTH = 256  # tokens over which gradients are followed, for the metrics
@@ -104,11 +98,9 @@ def prepare_training(
         trainer.extras = _flow(model, validation)
         return heldout_loss(model, validation, at_most=_EVAL_TOKENS, mark=mark)
 
-    return Trainer(
-        Synchronized(model, trained) if processes.count > 1 else model,
     device = next(model.parameters()).device
     trainer = Trainer(
-        _Synchronized(kept, trained) if processes.count > 1 else kept,
+        Synchronized(kept, trained) if processes.count > 1 else kept,
         optimizers,
         batch_loss,
         settings.loop(),
@@ -157,15 +149,6 @@ def _batch_loss(
         return loss, idx.numel() * processes.count
 
     return batch_loss
-
-
-class _Synchronized(nn.Module):
-    """The plain model, whose gradients another module averages over the processes."""
-
-    def __init__(self, model: nn.Module, wrapper: Any) -> None:
-        super().__init__()
-        self.model = model
-        self.no_sync = wrapper.no_sync
 
 
 def _flow(model: LanguageModel, ids: np.ndarray) -> dict[str, Any]:
