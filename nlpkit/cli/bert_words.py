@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nlpkit import settings as limits
-from nlpkit.cli import comparing, options
+from nlpkit.cli import options
 from nlpkit.cli.bert_options import Bert, Layer, check_layer, open_model, read_texts
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
@@ -114,8 +114,24 @@ def compare(
     model: Bert,
     first: Annotated[str, typer.Argument(metavar="TEXT", help="A text with one [MASK].")],
     second: Annotated[str, typer.Argument(metavar="OTHER", help="Another text with one.")],
-    count: comparing.Count = 30,
-    plot: comparing.Plot = None,
+    count: Annotated[
+        int,
+        typer.Option(
+            "-k",
+            "--count",
+            metavar="N",
+            min=0,
+            max=10_000_000,
+            help="Tokens that are likeliest in either text; 0 is all.",
+        ),
+    ] = 30,
+    plot: Annotated[
+        str | None,
+        typer.Option(
+            "--plot", metavar="FILE", help="Draw both likelihoods: .png, .svg, .pdf or .html."
+        ),
+    ] = None,
+    view: Annotated[bool, typer.Option("--view", help="Draw them here, with characters.")] = False,
     format: options.RowsFormat = None,
     json: options.Json = False,
     device: options.UseDevice = "auto",
@@ -124,26 +140,33 @@ def compare(
 ) -> None:
     """Show what the model holds likelier in one text than in another.
 
-    Rows are tokens that are likely in either text: their probabilities at the mask of each, the
-    difference, and log2 of the ratio. In the plot a token stands at its probability in the first
-    text (across) and in the second (up).
+    Columns and keys, as of nlpkit lm compare: token, first, second (probabilities at the mask of
+    each text), difference (of their natural logarithms). In the plot a token stands at its
+    likelihood in the first text (across) and in the second (up).
 
     Examples:
       $ nlpkit bert train sample_corpora/world.txt -o world.bert --max-time 60s
       $ nlpkit bert compare world.bert "Paris is in [MASK]." "Rome is in [MASK]."
       $ nlpkit bert compare world.bert "Paris is in [MASK]." "Rome is in [MASK]." --plot both.html
     """
-    from nlpkit.tasks.bert.fill import mask_distribution
-    from nlpkit.tasks.compare import compare as compare_words
+    from nlpkit.cli.lm_compare import write_compared
+    from nlpkit.compare import check_drawing, draw_scatter, scatter_text
+    from nlpkit.compare import compare as rank
+    from nlpkit.tasks.bert.fill import blank_logs
 
-    comparing.check_plot(plot)
+    if plot is not None:
+        check_drawing(plot)
+    shown = rows_format(format, json)
     bert = open_model(model, device, threads, Notes(quiet))
-    words = bert.codec.vocabulary()
-    both = [mask_distribution(bert, text).numpy()[: len(words)] for text in (first, second)]
-    rows = compare_words(words, both[0], both[1], count)
-    special = set(bert.codec.tokens(bert.codec.special_ids))
-    rows = [row for row in rows if row.word and row.word not in special]
-    comparing.show_comparison(rows, (first, second), plot, format, json)
+    tokens, logs = blank_logs(bert, first)
+    _, others = blank_logs(bert, second)
+    rows = rank(tokens, logs, others, count or None)
+    with open_output("-") as out:
+        write_compared(out, rows, shown)
+        if view:
+            out.write(scatter_text(rows) + "\n")
+    if plot is not None:
+        draw_scatter(rows, (first, second), plot)
 
 
 @with_settings(Reading)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from small_berts import small_bert
 from nlpkit.errors import NlpkitError
 from nlpkit.models.bert_model import BertModel
 from nlpkit.tasks.bert.attention import attention_records
-from nlpkit.tasks.bert.fill import fill, mask_distribution, score_targets
+from nlpkit.tasks.bert.fill import blank_logs, fill, score_targets
 from nlpkit.tasks.bert.score import score_text
 from nlpkit.tasks.bert.senses import (
     Occurrence,
@@ -22,7 +21,6 @@ from nlpkit.tasks.bert.senses import (
     group_senses,
     occurrence_vectors,
 )
-from nlpkit.tasks.compare import Compared, compare, comparison_page, draw_comparison
 
 
 def by_hand(bert: BertModel, ids: list[int], place: int) -> torch.Tensor:
@@ -83,9 +81,9 @@ def test_targets_of_several_pieces_take_several_masks() -> None:
         for one in score_targets(bert, "the [MASK]", ["cat", "playing"])
     }
     assert found["playing"] == pytest.approx(float(want), rel=1e-4)
-    assert found["cat"] == pytest.approx(
-        float(mask_distribution(bert, "the [MASK]")[codec.encode("cat")[0]]), rel=1e-4
-    )
+    tokens, logs = blank_logs(bert, "the [MASK]")
+    assert found["cat"] == pytest.approx(math.exp(logs[tokens.index("cat")]), rel=1e-4)
+    assert sum(np.exp(logs)) == pytest.approx(1, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -160,17 +158,3 @@ def test_an_occurrence_has_the_state_of_its_pieces_even_in_a_long_line() -> None
     states = bert.model(torch.tensor([bert.codec.wrap(ids)]))[0]
     want = states[[40 - first + 1, 41 - first + 1]].mean(dim=0)
     np.testing.assert_allclose(vector, want / want.norm(), atol=1e-5)
-
-
-def test_comparisons_are_drawn_to_pictures_and_pages(tmp_path: Path) -> None:
-    words = ["</script>", "$x$", "c", "d"]
-    rows = compare(words, np.array([0.5, 0.3, 0.2, 0.0]), np.array([0.1, 0.1, 0.2, 0.6]), 0)
-    assert [row.word for row in rows] == ["</script>", "$x$", "c", "d"]
-    assert rows[0].log_ratio == pytest.approx(math.log2(5))
-    page = comparison_page(rows, ("one <b>", "two"))
-    assert '</script>"' not in page
-    assert "one &lt;b&gt;" in page
-    for name in ("plot.png", "plot.svg"):
-        draw_comparison(rows, ("$a$", "b_c"), str(tmp_path / name))
-        assert (tmp_path / name).stat().st_size > 1000
-    assert Compared("x", 0.25, 0.5).difference == -0.25

@@ -76,17 +76,16 @@ def test_masks_are_filled_from_arguments_and_lines(model: str) -> None:
 
 def test_two_texts_are_compared_as_rows_pictures_and_a_page(model: str, tmp_path: Path) -> None:
     texts = ("the [MASK] sat on", "the [MASK] ran in")
-    found = rows("compare", model, *texts, "-n", "5", "--json")
+    found = rows("compare", model, *texts, "-k", "5", "--json")
+    differences = [row["difference"] for row in found]
     assert len(found) == 5
-    assert [row["difference"] for row in found] == sorted(
-        (row["difference"] for row in found), reverse=True
-    )
+    assert differences == sorted(differences, reverse=True)
     for row in found:
-        assert row["first"] - row["second"] == pytest.approx(row["difference"])
+        assert np.log(row["first"] / row["second"]) == pytest.approx(row["difference"], abs=1e-3)
     page = str(tmp_path / "c.html")
-    ok("compare", model, *texts, "--plot", page, "-n", "0")
+    ok("compare", model, *texts, "--plot", page, "-k", "0")
     assert "[MASK] sat on" in Path(page).read_text()
-    assert "→ the [MASK] sat on" in ok("compare", model, *texts, "--plot", "-")
+    assert "•" in ok("compare", model, *texts, "--view")
     assert "cannot draw" in refused("compare", model, *texts, "--plot", "c.doc")
     assert "2 masks" in refused("compare", model, "[MASK] [MASK]", "[MASK]")
 
