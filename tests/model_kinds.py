@@ -161,6 +161,7 @@ def kinds() -> list[Kind]:
     tuned = ("--pretrained", "tiny.bert")
     found.append(Kind("classify", (*tuned, "--pooling", "attention")))
     found.append(Kind("classify", (*tuned, "--freeze", "all")))
+    found.append(Kind("tag", (*tuned, "--pieces", "mean", "--layer-decay", "1")))
     found.append(Kind("elmo", ()))
     found.append(Kind("bert", ("--lr", "0.02")))
     whole = ("--recipe", "bert", "--whole-words", "--next-sentence", "--dropout", "0.1")
