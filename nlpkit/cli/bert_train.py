@@ -64,7 +64,6 @@ def train(
       $ nlpkit bert train sample_corpora/world.txt -o world.bert --max-time 60s
       $ nlpkit bert train sample_corpora/tales.txt -o tales.bert --size tiny --whole-words
       $ nlpkit bert train sample_corpora/tales.txt -o hf.bert --recipe bert --next-sentence
-      $ torchrun --nproc-per-node 2 --no-python nlpkit bert train text.txt -o text.bert
     """
     from nlpkit.device import memory_advice
     from nlpkit.tasks.bert.train import BertRun
