@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+from nlpkit.nn.encoder_settings import EncoderSettings
 from nlpkit.schema import SHARE, Ranges
 
 BOW_STEPS = 300  # to take, if 2 to 20 times the data is that many
@@ -45,6 +46,18 @@ class ClassifierSettings:
         "dropout": SHARE,
         "batch_size": (1, 2**31 - 1),
     }
+
+    def encoder_settings(self, n_in: int) -> EncoderSettings:
+        """Those of the encoder over words of ``n_in`` numbers each; a bow has none."""
+        assert self.model != "bow"
+        return EncoderSettings(
+            self.model,
+            n_in,
+            self.hidden,
+            self.layers,
+            positions=self.positions,
+            norm=self.norm,
+        )
 
     def resolved(self, *, texts: int) -> ClassifierSettings:
         """With everything decided: bow starts from naive Bayes and is soon done, but takes some

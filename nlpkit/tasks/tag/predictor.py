@@ -100,13 +100,9 @@ class Tagger(modeldir.Model):
         self.config = config or modeldir.ModelConfig(kind=TAGGER, settings=asdict(settings))
         self.weights = weights
         self.scheme, self.layout = scheme, layout
-        self.encoder = NumpyEncoder(
-            settings.encoder,
-            under("encoder.", weights),
-            one_way=settings.one_way,
-            positions=settings.positions,
-            norm=settings.norm,
-        )
+        n_in = weights["words.mix.bias"].size
+        encoder = settings.encoder_settings(n_in)
+        self.encoder = NumpyEncoder(encoder, under("encoder.", weights))
         self.words = NumpyWords(
             settings,
             lexicon,

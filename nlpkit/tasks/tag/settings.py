@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from nlpkit.errors import NlpkitError
+from nlpkit.nn.encoder_settings import EncoderSettings
 from nlpkit.schema import SHARE, Ranges
 
 Switch = Literal["auto", "yes", "no"]
@@ -49,6 +50,12 @@ class TaggerSettings:
         "dropout": SHARE,
         "part_dropout": SHARE,
     }
+
+    def encoder_settings(self, n_in: int) -> EncoderSettings:
+        """Those of the encoder over words of ``n_in`` numbers each."""
+        return EncoderSettings(
+            self.encoder, n_in, self.hidden, self.layers, self.one_way, self.positions, self.norm
+        )
 
     def resolved(self, *, entities: bool, tokens: int, tags: int) -> TaggerSettings:
         """With everything decided by the kind and number of tags and of tokens to learn from.
