@@ -19,6 +19,7 @@ NAMES = "names"
 GPT = "gpt"
 TAGGER = "tagger"
 CLASSIFIER = "classifier"
+ELMO = "elmo"
 
 _VECTORS_CLASS = "nlpkit.vectors.store:Vectors"
 CLASSES = {  # kind -> "module:class"; a class has load(path)
@@ -28,6 +29,7 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
     GPT: "nlpkit.tasks.lm.model:GptModel",
     TAGGER: "nlpkit.tasks.tag.predictor:Tagger",
     CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
+    ELMO: "nlpkit.tasks.elmo.model:ElmoModel",
 }
 
 
