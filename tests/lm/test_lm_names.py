@@ -20,7 +20,7 @@ from nlpkit.tasks.names import pattern as namepattern
 from nlpkit.tasks.names.data import Alphabet, Name, NameBatches, pack, parse_names, split_names
 from nlpkit.tasks.names.model import NamesModel, prepare_training
 from nlpkit.tasks.names.pattern import NamePattern, fewest_characters
-from nlpkit.tasks.names.report import NearestNames, compare, show
+from nlpkit.tasks.names.report import compare, nearest_name, show
 from nlpkit.tasks.names.sample import Constraints, sample_names
 from nlpkit.tasks.names.settings import NamesSettings
 from nlpkit.text.characters import Characters
@@ -304,7 +304,7 @@ def edit_distance(a: str, b: str) -> int:
 
 @given(st.text("abc", min_size=1, max_size=6), st.lists(st.text("abc", min_size=1), min_size=1))
 def test_nearest_name_has_the_smallest_edit_distance(text: str, names: list[str]) -> None:
-    nearest, distance = NearestNames(names).find(text)
+    nearest, distance = nearest_name(text, names)
     assert distance == min(edit_distance(text, name) for name in names)
     assert edit_distance(text, nearest) == distance
 
