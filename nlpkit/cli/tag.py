@@ -13,12 +13,12 @@ from nlpkit.cli import labelling, options
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, open_output
 from nlpkit.tasks.tag.settings import Switch, TaggerSettings
-from nlpkit.text.conll import Format
+from nlpkit.text.conll import TagFormat
 
 app = new_app("Tag words with parts of speech, entities or other labels.")
 
 DataFormat = Annotated[
-    Format | None,
+    TagFormat | None,
     typer.Option(
         "--format",
         help="How the data is written: CoNLL-U, other columns, word/TAG lines, or a string, "

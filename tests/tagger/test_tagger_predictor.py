@@ -131,6 +131,22 @@ def test_it_learns_and_keeps_to_the_scheme(entity_tagger: Tagger) -> None:
         assert violations(tags, "IOB2") == []
 
 
+def test_raw_text_is_tokenised_and_analysed(entity_tagger: Tagger) -> None:
+    text = "Bob Ray left New York."
+    (record,) = entity_tagger.analyse([text])
+    assert record["text"] == text
+    assert record["tokens"] == ["Bob", "Ray", "left", "New", "York", "."]
+    assert record["tags"] == ["B-PER", "I-PER", "O", "B-LOC", "I-LOC", "O"]
+    assert [(entity["text"], entity["type"]) for entity in record["entities"]] == [
+        ("Bob Ray", "PER"),
+        ("New York", "LOC"),
+    ]
+    assert all(text[one["start"] : one["end"]] == one["text"] for one in record["entities"])
+    assert entity_tagger.analyse([""])[0]["tokens"] == []
+    with pytest.raises(TypeError, match="list of texts"):
+        entity_tagger.analyse(text)
+
+
 def test_probabilities(entity_tagger: Tagger) -> None:
     scores = entity_tagger.scores([ENTITIES[0].tokens])[0]
     tags, probabilities, entities = entity_tagger.probabilities(scores)
