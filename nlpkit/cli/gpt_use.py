@@ -97,7 +97,6 @@ def sample(
     from nlpkit.generate.sampling import SamplingSettings
     from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.model import GptModel
-    from nlpkit.text.codec import count_ids
 
     torch.set_num_threads(worker_count(threads))
     sampling = SamplingSettings(
@@ -112,7 +111,7 @@ def sample(
     prompts = _prompts(prompt, prompt_file)
     rows = [text for text in prompts for _ in range(samples)]
     gpt = GptModel.load(model)
-    sampling.check_vocab(count_ids(gpt.codec))
+    sampling.check_vocab(gpt.codec.n_ids)
     read = sum(len(gpt.encode_prompt(text)) for text in prompts)
     device = "cpu" if device == "auto" and quantize == "int8" else device
     chosen = pick_device(device, gpt.work(samples * (read + len(prompts) * max_tokens)))

@@ -20,15 +20,7 @@ from nlpkit.models.base import LanguageModel
 from nlpkit.models.build import read_architecture, read_model, write_model
 from nlpkit.models.gpt import GPT
 from nlpkit.tasks.lm.settings import GptSettings
-from nlpkit.text.codec import (
-    Codec,
-    TextStream,
-    count_ids,
-    end_id,
-    first_id,
-    load_codec,
-    save_codec,
-)
+from nlpkit.text.codec import Codec, TextStream, load_codec
 
 _MUCH = 1 << 18  # tokens x layers x width from which on compiled code makes up for its loading
 
@@ -91,7 +83,7 @@ class GptModel(modeldir.Model):
 
     def write(self, folder: Path) -> None:
         """Write everything but ``config.json`` into a folder that ``modeldir.create`` gave."""
-        save_codec(self.codec, folder)
+        self.codec.write(folder)
         write_model(folder, self.model)
 
     @classmethod
@@ -142,7 +134,7 @@ class GptModel(modeldir.Model):
         ids = self.codec.encode(text)
         if ids:
             return ids
-        first = first_id(self.codec)
+        first = self.codec.first_id
         if first is None:
             raise NlpkitError("this model needs a prompt that is not empty")
         return [first]
@@ -187,14 +179,14 @@ class GptModel(modeldir.Model):
         shown = [0] * len(rows)
         generator = torch.Generator().manual_seed(seed)
         ids = [self.encode_prompt(prompt) for prompt in prompts]
-        end = end_id(self.codec)
+        end = self.codec.end_id
         steps = generate(
             self.model,
             ids,
             max_tokens,
             sampling,
             generator,
-            vocab_size=count_ids(self.codec),
+            vocab_size=self.codec.n_ids,
             every_logit=log_probabilities,
         )
         for number, (drawn, logits) in enumerate(steps, 1):
@@ -236,7 +228,7 @@ class GptModel(modeldir.Model):
             return TextScore(0.0, 0, 0)
         block = self.model.settings.block_size
         stride = min(stride or max(1, block // 2), block)
-        first = first_id(self.codec)
+        first = self.codec.first_id
         everything = torch.tensor([ids[0] if first is None else first, *ids])
         nats, done = 0.0, 0  # targets scored so far
         for start in range(0, len(ids), stride):
