@@ -20,6 +20,9 @@ GPT = "gpt"
 TAGGER = "tagger"
 CLASSIFIER = "classifier"
 ELMO = "elmo"
+BERT = "bert"
+BERT_INDEX = "bert-index"
+QA = "qa"
 
 _VECTORS_CLASS = "nlpkit.vectors.store:Vectors"
 CLASSES = {  # kind -> "module:class"; a class has load(path)
@@ -29,15 +32,19 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
     GPT: "nlpkit.tasks.lm.model:GptModel",
     TAGGER: "nlpkit.tasks.tag.predictor:Tagger",
     CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
-    ELMO: "nlpkit.tasks.elmo.model:ElmoModel",
+    ELMO: "nlpkit.models.elmo_model:ElmoModel",
+    BERT: "nlpkit.models.bert_model:BertModel",
+    BERT_INDEX: "nlpkit.tasks.bert.index:SearchIndex",
+    QA: "nlpkit.tasks.qa.model:QaModel",
 }
 
 
 def load(path: str | os.PathLike[str]) -> Any:
     """The object of a model folder, whatever its kind, or the vectors of a file.
 
-    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``Tagger`` or ``Classifier``; files of
-    word vectors (word2vec text and binary, GloVe, fastText's .vec and .bin) give ``Vectors``.
+    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``BertModel``, ``Tagger`` or
+    ``Classifier``; files of word vectors (word2vec text and binary, GloVe, fastText's .vec and
+    .bin) give ``Vectors``.
 
     >>> load("pos.model").tag(["Time", "flies"])  # doctest: +SKIP
     ['NOUN', 'VERB']

@@ -123,7 +123,7 @@ ENGINES = sorted(
 # From what imports nothing of ours to what may import everything; those of one line are
 # independent of each other. pretrained/ gives whole models of a task to the command line.
 LAYERS = """
-    errors faults samples __init__
+    errors faults samples signals __init__
     settings
     zstd parallel textplot schema memory
     compression
@@ -142,7 +142,7 @@ LAYERS = """
     word2vec
     tasks
     pretrained
-    api
+    api describe
     cli __main__
 """
 VECTORS = {"vectors", "word2vec"}  # the folder of a word2vec model is one of vectors

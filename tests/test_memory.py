@@ -12,7 +12,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.models.build import build_model
 from nlpkit.models.settings import ModelSettings
 from nlpkit.nn.encoder import make_encoder
-from nlpkit.nn.encoder_settings import EncoderKind, EncoderSettings
+from nlpkit.nn.encoder_config import EncoderConfig, EncoderKind
 
 GB = 2**30
 
@@ -102,12 +102,12 @@ def test_a_language_model_is_counted_without_being_made(settings: ModelSettings)
 def test_an_encoder_is_counted_without_being_made(
     kind: EncoderKind, causal: bool, layers: int
 ) -> None:
-    settings = EncoderSettings(kind, 7, 20, layers, causal)
+    settings = EncoderConfig(kind, 7, 20, layers, causal)
     count = sum(parameter.numel() for parameter in make_encoder(settings).parameters())
     assert settings.count_parameters() == count
 
 
 def test_the_textbooks_transformer_is_counted_without_being_made() -> None:
-    settings = EncoderSettings("transformer", 7, 20, 2, positions="sinusoidal", norm="post")
+    settings = EncoderConfig("transformer", 7, 20, 2, positions="sinusoidal", norm="post")
     count = sum(parameter.numel() for parameter in make_encoder(settings).parameters())
     assert settings.count_parameters() == count

@@ -13,6 +13,8 @@ import pytest
 
 SAMPLES = Path(__file__).parent.parent / "sample_corpora"
 GENERATED = [
+    "follows.tsv",
+    "questions.tsv",
     "reviews.tsv",
     "tagged-test.conllu",
     "tagged-train.conllu",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,14 +11,10 @@ from nlpkit import modeldir, textio
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
-from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes
-from nlpkit.cli.progress_training import draw_training, prepare_torch
+from nlpkit.cli.progress_training import draw_run, prepare_torch
 from nlpkit.tasks.lm.settings import GptSettings
-
-if TYPE_CHECKING:
-    from nlpkit.tasks.lm.model import GptModel
-    from nlpkit.training.loop import Progress
+from nlpkit.training.run import Progress
 
 
 @with_settings(GptSettings)
@@ -74,83 +69,28 @@ def train(
       $ nlpkit gpt train sample_corpora/tales.txt -o more.model --init tales.model --max-iters 20
       $ nlpkit gpt train sample_corpora/tales.txt -o tales.gpt2 --recipe gpt2 --max-iters 100
     """
-    from nlpkit.device import memory_advice
-    from nlpkit.tasks.lm.model import GptModel
-    from nlpkit.tasks.lm.stream import split_stream, tokenize_stream
-    from nlpkit.tasks.lm.train import finish_training, new_model, prepare_training, recipe_of
-    from nlpkit.text.codec import check_same_codec
+    from nlpkit.tasks.lm.train import GptRun
     from nlpkit.training.distributed import Processes
 
     processes = Processes.from_environment()
     notes = Notes(quiet or not processes.is_first)
-    if settings.freeze and init is None:
-        raise UsageError("--freeze needs --init")
-    sizes = (settings.layers, settings.heads, settings.dim, settings.block_size)
-    wanted = settings.resolve()
     if processes.is_first:
         modeldir.check_new(output, force=force)
-    chosen = processes.join(prepare_torch(device, threads, notes))
-    start = None if init is None else GptModel.load(init)
-    if start is not None:
-        wanted = replace(wanted, recipe=recipe_of(start.model, settings.recipe))
-        if tokenizer is not None:
-            check_same_codec(start.codec, tokenizer)
-    blocks = textio.read_blocks(options.resolve_inputs(text), encoding=encoding, errors=errors)
-    folder = os.path.dirname(os.path.abspath(output))
-    codec, ids = tokenize_stream(
-        blocks, tokenizer or "char", folder, errors, start.codec if start else None
+    run = GptRun(
+        textio.read_blocks(options.resolve_inputs(text), encoding=encoding, errors=errors),
+        settings,
+        tokenizer=tokenizer,
+        init=init,
+        device=processes.join(prepare_torch(device, threads, notes)),
+        processes=processes,
+        folder=os.path.dirname(os.path.abspath(output)),
+        errors=errors,
     )
-    if start is not None:
-        model = start.model.requires_grad_(True)
-        if any(size is not None for size in sizes):
-            raise UsageError("--init brings its own --layers, --heads, --dim and --block-size")
-    else:
-        with memory_advice():
-            model = new_model(wanted, len(codec), chosen)
-    model = model.to(chosen)
-    training, validation = split_stream(ids, model.settings.block_size, wanted.val_fraction)
-    notes.say(
-        f"{len(training):,} tokens to learn from, {len(validation):,} held out, "
-        f"{len(codec):,} kinds; {model.count_parameters():,} parameters"
-    )
-    trainer = prepare_training(model, training, validation, wanted, processes)
-    gpt = GptModel(model, codec)
-    data = modeldir.data_hash([ids.data.cast("B")])  # stays on disk
-    run = {**vars(wanted), "processes": processes.count, "init": init}
-    checkpoint = modeldir.checkpoint_path(output)
-    if resume:
-        trainer.load(checkpoint, run, data)
 
     def show_sample(progress: Progress) -> None:
         if sample_tokens and progress.due:
-            gpt.model.eval()
-            notes.say(f"--- step {progress.step}\n{_sample_text(gpt, sample_tokens, wanted.seed)}")
+            run.gpt.model.eval()
+            written = run.gpt.sample("", sample_tokens, seed=settings.seed)
+            notes.say(f"--- step {progress.step}\n{written}")
 
-    def write() -> None:
-        loss = finish_training(gpt, trainer, validation, wanted, data)
-        gpt.save(output, force=force)
-        measured = "" if loss is None else f"held-out loss {loss:.4f} nats per token; "
-        notes.say(f"{measured}wrote {output}")
-
-    if processes.is_first:
-        draw_training(
-            trainer,
-            notes,
-            write,
-            checkpoint=checkpoint,
-            settings=run,
-            data_hash=data,
-            on_progress=show_sample,
-        )
-    else:
-        for _ in trainer.fit():
-            pass
-        trainer.keep_best()
-    processes.leave()
-
-
-def _sample_text(gpt: GptModel, tokens: int, seed: int) -> str:
-    from nlpkit.generate.sampling import SamplingSettings
-
-    steps = gpt.continue_prompts([""], tokens, SamplingSettings(temperature=0.8), seed)
-    return "".join(new for step in steps for _, new in step)
+    draw_run(run, output, notes, resume=resume, force=force, on_progress=show_sample)

@@ -13,9 +13,8 @@ import typer
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes, Writer, open_output
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 
 if TYPE_CHECKING:
     from nlpkit.tasks.lm.model import Continuation, GptModel

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Writer
+from nlpkit.errors import UsageError
 from nlpkit.tasks.tag.raw import InputKind, Item, analyse, items
 from nlpkit.text import conll
 from nlpkit.text.conll import Layout

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from nlpkit.nn.attention import causal_mask, padding_mask
 from nlpkit.nn.block import Block, BlockSettings
-from nlpkit.nn.encoder_settings import HEAD_SIZE, KERNEL, EncoderSettings
+from nlpkit.nn.encoder_config import HEAD_SIZE, KERNEL, EncoderConfig
 from nlpkit.nn.layers import initialize_uniform
 from nlpkit.nn.positions import sinusoidal
 
@@ -53,7 +53,7 @@ class TokenEncoder(Protocol):
 class RecurrentEncoder(nn.Module):
     """Stacked LSTM or GRU; both directions side by side unless it is causal."""
 
-    def __init__(self, settings: EncoderSettings, dropout: float) -> None:
+    def __init__(self, settings: EncoderConfig, dropout: float) -> None:
         super().__init__()
         self.size, self.dropout = settings.size, dropout
         make = nn.LSTM if settings.kind == "lstm" else nn.GRU
@@ -107,7 +107,7 @@ def read_both_ways(rnn: nn.LSTM | nn.GRU, inputs: Tensor, mask: Tensor) -> Tenso
 class ConvolutionalEncoder(nn.Module):
     """Residual convolutions of width 3, each looking twice as far as the one before."""
 
-    def __init__(self, settings: EncoderSettings, dropout: float) -> None:
+    def __init__(self, settings: EncoderConfig, dropout: float) -> None:
         super().__init__()
         self.causal = settings.causal
         self.size = size = settings.size
@@ -139,7 +139,7 @@ class TransformerEncoder(nn.Module):
     The textbook's (Vaswani et al., 2017) has sinusoidal positions and post-norm.
     """
 
-    def __init__(self, settings: EncoderSettings, dropout: float) -> None:
+    def __init__(self, settings: EncoderConfig, dropout: float) -> None:
         super().__init__()
         self.size, self.causal = settings.size, settings.causal
         self.positions = settings.positions
@@ -184,10 +184,10 @@ class TransformerEncoder(nn.Module):
 Encoder = RecurrentEncoder | ConvolutionalEncoder | TransformerEncoder
 
 
-def make_encoder(settings: EncoderSettings, dropout: float = 0.0) -> Encoder:
+def make_encoder(settings: EncoderConfig, dropout: float = 0.0) -> Encoder:
     """An encoder with random weights.
 
-    >>> make_encoder(EncoderSettings("lstm", n_in=8, hidden=16))(torch.zeros(2, 5, 8)).shape
+    >>> make_encoder(EncoderConfig("lstm", n_in=8, hidden=16))(torch.zeros(2, 5, 8)).shape
     torch.Size([2, 5, 32])
     """
     if settings.kind in ("lstm", "gru"):

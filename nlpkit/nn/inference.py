@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
-from nlpkit.nn.encoder_settings import HEAD_SIZE, EncoderSettings
+from nlpkit.nn.encoder_config import HEAD_SIZE, EncoderConfig
 from nlpkit.npy import check_finite
 
 Floats = NDArray[np.float32]
@@ -95,13 +95,13 @@ class NumpyEncoder:
 
     >>> weights = {f"rnn.{name}_l0": np.ones(shape, np.float32) for name, shape in
     ...            [("weight_ih", (4, 2)), ("weight_hh", (4, 1)), ("bias_ih", 4), ("bias_hh", 4)]}
-    >>> encoder = NumpyEncoder(EncoderSettings("lstm", 2, 1, causal=True), weights)
+    >>> encoder = NumpyEncoder(EncoderConfig("lstm", 2, 1, causal=True), weights)
     >>> rows = encoder.first(np.eye(2, dtype=np.float32))
     >>> encoder(rows, np.array([[0, 1], [1, 0]]), np.array([2, 1])).shape
     (2, 2, 1)
     """
 
-    def __init__(self, settings: EncoderSettings, weights: Weights) -> None:
+    def __init__(self, settings: EncoderConfig, weights: Weights) -> None:
         self.settings, self.weights = settings, weights
         self.layers = _recurrent_layers(settings.kind, under("rnn.", weights))
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nlpkit.nn.encoder import Encoder, make_encoder
-from nlpkit.nn.encoder_settings import EncoderSettings
+from nlpkit.nn.encoder_config import EncoderConfig
 from nlpkit.nn.inference import NumpyEncoder
 
 KINDS = [
@@ -22,8 +22,8 @@ KINDS = [
 LENGTHS = np.array([9, 6, 6, 1])
 
 
-def settings(kind: str, changes: dict[str, str], causal: bool) -> EncoderSettings:
-    return EncoderSettings(kind, 6, 20, 2, causal, **changes)  # type: ignore[arg-type]
+def settings(kind: str, changes: dict[str, str], causal: bool) -> EncoderConfig:
+    return EncoderConfig(kind, 6, 20, 2, causal, **changes)  # type: ignore[arg-type]
 
 
 def encoder(kind: str, changes: dict[str, str], causal: bool) -> Encoder:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import time
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,18 +13,120 @@ import torch
 from torch import Tensor, nn
 
 from nlpkit import modeldir, registry
-from nlpkit.errors import NlpkitError
+from nlpkit.device import memory_advice
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.models.base import LanguageModel
 from nlpkit.models.build import build_model, check_training, make_optimizers
 from nlpkit.models.gpt import GPT
 from nlpkit.models.settings import Recipe
 from nlpkit.tasks.lm.model import GptModel
-from nlpkit.tasks.lm.settings import ResolvedGpt
-from nlpkit.tasks.lm.stream import StreamBatches, windows
+from nlpkit.tasks.lm.settings import GptSettings, ResolvedGpt
+from nlpkit.tasks.lm.stream import StreamBatches, split_stream, tokenize_stream, windows
+from nlpkit.text.codec import Codec, check_same_codec
+from nlpkit.textio import Block
 from nlpkit.training.distributed import Processes
 from nlpkit.training.loop import Trainer
+from nlpkit.training.run import Run
 
 _EVAL_TOKENS = 8192  # of the validation part, at each evaluation but the last
+
+
+class GptRun(Run):
+    """One training of a GPT: text in, a ``GptModel`` out.
+
+    >>> text = [Block(b"to be or not to be\\n" * 50, "-", 1)]
+    >>> settings = GptSettings(layers=1, dim=16, block_size=8, max_iters=3)
+    >>> GptRun(text, settings).train()
+    <GptModel: 8,736 parameters, 1 layers, 2 heads, width 16, context 8, vocabulary 8>
+    """
+
+    processes: Processes
+
+    def __init__(
+        self,
+        blocks: Iterable[Block],
+        settings: GptSettings,
+        *,
+        tokenizer: str | Codec | None = None,  # char, byte, a tokenizer.json, or what encodes
+        init: str | os.PathLike[str] | None = None,
+        device: torch.device | None = None,
+        processes: Processes | None = None,
+        folder: str | None = None,  # for a file of ids that has no name
+        errors: str = "strict",
+    ) -> None:
+        self.init = None if init is None else os.fspath(init)
+        self.processes = processes or Processes()
+        self.settings = settings.resolve()
+        device = device or torch.device("cpu")
+        named = isinstance(tokenizer, str)
+        start = None if init is None else _start(init, settings, tokenizer)
+        if start is not None:
+            self.settings = replace(self.settings, recipe=start.model.settings.recipe)
+        elif settings.freeze:
+            raise UsageError("`freeze` needs `init`")
+        codec, self.ids = tokenize_stream(
+            blocks,
+            tokenizer if named else "char",  # type: ignore[arg-type]
+            folder or tempfile.gettempdir(),
+            errors,
+            start.codec if start else None if named else tokenizer,  # type: ignore[arg-type]
+        )
+        if start is not None:
+            model = start.model.requires_grad_(True)
+        else:
+            with memory_advice():
+                model = new_model(self.settings, len(codec), device)
+        model = model.to(device)
+        block_size = model.settings.block_size
+        train, self.validation = split_stream(self.ids, block_size, self.settings.val_fraction)
+        self.summary = (
+            f"{len(train):,} tokens to learn from, {len(self.validation):,} held out, "
+            f"vocabulary of {len(codec):,}; {model.count_parameters():,} parameters"
+        )
+        self.gpt = GptModel(model, codec)
+        self.trainer = prepare_training(
+            model, train, self.validation, self.settings, self.processes
+        )
+
+    def common_settings(self) -> dict[str, Any]:
+        """All settings, the number of processes, and the model it began with."""
+        return {**vars(self.settings), "processes": self.processes.count, "init": self.init}
+
+    def data_hash(self) -> str:
+        """A fingerprint of the ids, which stay on disk."""
+        return modeldir.data_hash([self.ids.data.cast("B")])
+
+    def result(self) -> GptModel:
+        """The model, its loss on all of the held-out part, and how it came about."""
+        held_out = len(self.validation) > 0
+        loss = stream_loss(self.gpt.model, self.validation) if held_out else None
+        recorded = {name: value for name, value in vars(self.settings).items() if value is not None}
+        for internal in ("muon_lr", "freeze"):
+            recorded.pop(internal)
+        self.gpt.config = modeldir.ModelConfig(
+            kind=registry.GPT,
+            settings={**recorded, "architecture": self.gpt.model.settings.to_dict()},
+            seed=self.settings.seed,
+            data_hash=self.data_hash(),
+            metrics={} if loss is None else {"heldout_loss": loss},
+        )
+        self.outcome = "" if loss is None else f"held-out loss {loss:.4f} nats per token; "
+        self.gpt.model.requires_grad_(False)
+        return self.gpt
+
+
+def _start(init: Any, settings: GptSettings, tokenizer: str | Codec | None) -> GptModel:
+    """The model to train further, if nothing that was asked for contradicts it."""
+    sizes = [name for name in ("layers", "heads", "dim", "block_size") if getattr(settings, name)]
+    if sizes:
+        raise UsageError(f"`init` brings its own `{sizes[0]}`")
+    start = GptModel.load(init)
+    recipe_of(start.model, settings.recipe)
+    if isinstance(tokenizer, str):
+        check_same_codec(start.codec, tokenizer)
+    elif tokenizer is not None:
+        raise UsageError("`init` brings its own `tokenizer`")
+    return start
 
 
 def recipe_of(model: LanguageModel, given: Recipe | None) -> Recipe:
@@ -55,7 +160,6 @@ def prepare_training(
 ) -> Trainer:
     """A trainer for a model that is on its device. Without ``validation`` the last weights stay.
 
-    >>> from nlpkit.tasks.lm.settings import GptSettings
     >>> ids = np.random.default_rng(1).integers(0, 9, 500)
     >>> settings = GptSettings(layers=1, dim=16, block_size=8, max_iters=3).resolve()
     >>> model = build_model(settings.architecture(9))
@@ -94,7 +198,7 @@ def prepare_training(
         batch_loss,
         settings.loop(),
         evaluate=evaluate if len(validation) else None,
-        clock=lambda: processes.agree(time.monotonic(), device),
+        clock=processes.clock(device),
     )
 
 
@@ -120,30 +224,6 @@ def stream_loss(
         total += loss.item() * targets.numel()
         count += targets.numel()
     return total / count
-
-
-def finish_training(
-    gpt: GptModel,
-    trainer: Trainer,
-    validation: np.ndarray,
-    settings: ResolvedGpt,
-    data_hash: str,
-) -> float | None:
-    """Keep the best weights and note how they came about; gives the held-out loss, if any."""
-    trainer.keep_best()
-    loss = stream_loss(gpt.model, validation) if len(validation) else None
-    recorded = {name: value for name, value in vars(settings).items() if value is not None}
-    for internal in ("muon_lr", "freeze"):
-        recorded.pop(internal)
-    gpt.config = modeldir.ModelConfig(
-        kind=registry.GPT,
-        settings={**recorded, "architecture": gpt.model.settings.to_dict()},
-        seed=settings.seed,
-        data_hash=data_hash,
-        metrics={} if loss is None else {"heldout_loss": loss},
-    )
-    gpt.curve = trainer.counters.records
-    return loss
 
 
 def new_model(

@@ -32,7 +32,7 @@ from nlpkit.registry import TAGGER
 from nlpkit.tasks.tag.batches import cut_long
 from nlpkit.tasks.tag.clues import CluePlaces
 from nlpkit.tasks.tag.features import Lexicon
-from nlpkit.tasks.tag.settings import TaggerSettings
+from nlpkit.tasks.tag.settings import ResolvedTagger
 from nlpkit.tasks.tag.weights import check_weights
 from nlpkit.tasks.tag.words import NumpyWords
 from nlpkit.text.conll import Layout
@@ -87,7 +87,7 @@ class Tagger(modeldir.Model):
 
     def __init__(
         self,
-        settings: TaggerSettings,
+        settings: ResolvedTagger,
         lexicon: Lexicon,
         tags: Vocab,
         weights: Weights,
@@ -101,7 +101,7 @@ class Tagger(modeldir.Model):
         self.weights = weights
         self.scheme, self.layout = scheme, layout
         n_in = weights["words.mix.bias"].size
-        encoder = settings.encoder_settings(n_in)
+        encoder = settings.encoder_config(n_in)
         self.encoder = NumpyEncoder(encoder, under("encoder.", weights))
         self.words = NumpyWords(
             settings,
@@ -248,7 +248,7 @@ class Tagger(modeldir.Model):
         config = modeldir.load_config(path, kind=TAGGER)
         folder = Path(path)
         where = f"{folder / modeldir.CONFIG}: settings"
-        settings = schema.read(TaggerSettings, config.settings, where)
+        settings = schema.read(ResolvedTagger, config.settings, where)
         raw = modeldir.read_json(folder / LAYOUT)
         if not isinstance(raw, dict) or raw.get("version") != VERSION:
             raise NlpkitError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nlpkit.errors import NlpkitError
-from nlpkit.nn.encoder_settings import EncoderSettings, within
+from nlpkit.nn.encoder_config import EncoderConfig, within
 from nlpkit.nn.inference import Weights
 from nlpkit.schema import AGAIN, Shape, check_tensors
 from nlpkit.tasks.tag.clues import CluePlaces
@@ -18,11 +18,11 @@ from nlpkit.tasks.tag.features import (
     VECTOR_MIX,
     Lexicon,
 )
-from nlpkit.tasks.tag.settings import TaggerSettings
+from nlpkit.tasks.tag.settings import ResolvedTagger
 
 
 def check_weights(
-    weights: Weights, settings: TaggerSettings, lexicon: Lexicon, n_tags: int, where: str
+    weights: Weights, settings: ResolvedTagger, lexicon: Lexicon, n_tags: int, where: str
 ) -> None:
     """Refuse weights that are not those of a tagger with these settings, words and tags."""
     if settings.layers > len(weights):
@@ -41,11 +41,11 @@ def check_weights(
 
 
 def tensor_shapes(
-    settings: TaggerSettings, lexicon: Lexicon, n_tags: int, vector_dim: int
+    settings: ResolvedTagger, lexicon: Lexicon, n_tags: int, vector_dim: int
 ) -> dict[str, Shape]:
     """Every tensor by name; ``vector_dim`` is the length of given vectors, 0 without any."""
     size = MIX + (VECTOR_MIX if lexicon.vector_words else 0)
-    encoder = settings.encoder_settings(size)
+    encoder = settings.encoder_config(size)
     return {
         **within("words.", _word_shapes(settings, lexicon, size, vector_dim)),
         **within("encoder.", encoder.shapes()),
@@ -57,7 +57,7 @@ def tensor_shapes(
 
 
 def _word_shapes(
-    settings: TaggerSettings, lexicon: Lexicon, size: int, vector_dim: int
+    settings: ResolvedTagger, lexicon: Lexicon, size: int, vector_dim: int
 ) -> dict[str, Shape]:
     buckets = AFFIX_BUCKETS if lexicon.affixes else SHAPE_BUCKETS
     width = settings.word_dim + AFFIX_DIM
@@ -72,7 +72,7 @@ def _word_shapes(
         shapes["chars.convolution.weight"] = (CHAR_FILTERS, CHAR_DIM, CHAR_KERNEL)
         shapes["chars.convolution.bias"] = (CHAR_FILTERS,)
     elif settings.chars == "lstm":
-        inner = EncoderSettings("lstm", CHAR_DIM, CHAR_FILTERS // 2)
+        inner = EncoderConfig("lstm", CHAR_DIM, CHAR_FILTERS // 2)
         shapes |= within("chars.", inner.shapes())
     if lexicon.vector_words:
         width += vector_dim
@@ -82,7 +82,7 @@ def _word_shapes(
     return {**shapes, "mix.weight": (size, width), "mix.bias": (size,)}
 
 
-def _clue_shapes(settings: TaggerSettings, n_tags: int, vector_dim: int) -> dict[str, Shape]:
+def _clue_shapes(settings: ResolvedTagger, n_tags: int, vector_dim: int) -> dict[str, Shape]:
     if settings.clues == "no":
         return {}
     places = CluePlaces.of(settings.one_way)

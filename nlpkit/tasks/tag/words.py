@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from nlpkit.nn.encoder_settings import EncoderSettings
+from nlpkit.nn.encoder_config import EncoderConfig
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, under
 from nlpkit.tasks.tag.clues import FAR_CLUES, find_rows
 from nlpkit.tasks.tag.features import CHAR_DIM, CHAR_FILTERS, SLOPE, Lexicon, WordFeatures
-from nlpkit.tasks.tag.settings import TaggerSettings
+from nlpkit.tasks.tag.settings import ResolvedTagger
 from nlpkit.text.vocab import UNK
 
 WORDS_AT_ONCE = 128
@@ -39,7 +39,7 @@ class NumpyWords:
 
     def __init__(
         self,
-        settings: TaggerSettings,
+        settings: ResolvedTagger,
         lexicon: Lexicon,
         weights: Weights,
         clues: Weights,
@@ -65,7 +65,7 @@ class NumpyWords:
             ]
         elif settings.chars == "lstm":
             self._char_encoder = NumpyEncoder(
-                EncoderSettings("lstm", CHAR_DIM, CHAR_FILTERS // 2), under("chars.", weights)
+                EncoderConfig("lstm", CHAR_DIM, CHAR_FILTERS // 2), under("chars.", weights)
             )
             self._char_rows = self._char_encoder.first(weights["chars.embedding.weight"])
 

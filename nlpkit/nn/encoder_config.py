@@ -16,10 +16,10 @@ HEAD_SIZE = 32  # numbers of a transformer's head
 
 
 @dataclass(frozen=True)
-class EncoderSettings:
+class EncoderConfig:
     """An encoder by name; ``hidden`` is the width of each direction.
 
-    >>> settings = EncoderSettings("lstm", n_in=8, hidden=16)
+    >>> settings = EncoderConfig("lstm", n_in=8, hidden=16)
     >>> settings.size, settings.count_parameters()
     (32, 3328)
     """
@@ -45,7 +45,7 @@ class EncoderSettings:
     def shapes(self) -> dict[str, schema.Shape]:
         """Its tensors by name.
 
-        >>> EncoderSettings("cnn", n_in=8, hidden=16).shapes()["convolutions.0.weight"]
+        >>> EncoderConfig("cnn", n_in=8, hidden=16).shapes()["convolutions.0.weight"]
         (32, 32, 3)
         """
         if self.kind in ("lstm", "gru"):
