@@ -211,7 +211,7 @@ def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
 
 
 def test_a_model_with_other_hashes_is_refused(tmp_path: Path) -> None:
-    run_of(ENTITIES).save(str(tmp_path / "m"))
+    run_of(ENTITIES).finish().save(tmp_path / "m")
     layout = without_manifest(tmp_path / "m") / "layout.json"
     about = json.loads(layout.read_text())
     for changed in ({**about, "version": 1}, {k: v for k, v in about.items() if k != "version"}):
@@ -222,7 +222,7 @@ def test_a_model_with_other_hashes_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "words.tsv", "tags.tsv", "layout.json"])
 def test_a_damaged_model_is_one_clear_error(tmp_path: Path, name: str) -> None:
-    run_of(ENTITIES).save(str(tmp_path / "m"))
+    run_of(ENTITIES).finish().save(tmp_path / "m")
     file = tmp_path / "m" / name
     file.write_bytes(file.read_bytes()[:20])
     with pytest.raises(NlpkitError, match="m"):
