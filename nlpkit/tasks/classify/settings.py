@@ -13,6 +13,7 @@ from nlpkit.settings import DATA, MODEL, WIDEST, changed, option
 from nlpkit.training.settings import TrainerSettings, batch_size, epochs
 
 BOW_STEPS = 300  # to take, if 2 to 20 times the data is that many
+FEW_TEXTS = 5000  # an encoder takes larger steps, for it takes few
 ModelKind = Literal["bow", "cnn", "lstm", "gru", "transformer"]
 Pooling = Literal["max", "average", "last", "first", "attention"]
 
@@ -83,7 +84,7 @@ class ClassifierSettings(EncoderSettings, TrainerSettings):
         TrainerSettings,
         "lr",
         None,
-        shown_default="bow 0.03, else 0.001; 0.0001 with --pretrained, 0.003 if all is frozen",
+        shown_default="bow 0.03, else 0.001, 0.004 for few texts; 0.0001 with --pretrained, 0.003 if all is frozen",
     )
     pairs: bool = option(
         False, "There must be two texts, text and text2; where there are, both count.", group=DATA
@@ -132,7 +133,7 @@ class ClassifierSettings(EncoderSettings, TrainerSettings):
             dropout=0.5,
             batch_size=batch,
             epochs=bow_epochs if bow else 8,
-            lr=0.03 if bow else 1e-3,
+            lr=0.03 if bow else 4e-3 if texts < FEW_TEXTS else 1e-3,
             weight_decay=0.0 if bow else 0.01,
             grad_clip=0.0 if bow else 1.0,
         )
