@@ -113,9 +113,10 @@ def train_tagger(
     """
     from nlpkit.device import pick_device
     from nlpkit.tasks.tag.layouts import LayoutChoice
+    from nlpkit.tasks.tag.pretrained_train import tagger_run
     from nlpkit.tasks.tag.reading import read_tagged, tagged_sentences
     from nlpkit.tasks.tag.settings import TaggerSettings
-    from nlpkit.tasks.tag.train import TaggerRun, TrainingData
+    from nlpkit.tasks.tag.train import TrainingData
 
     choice = LayoutChoice(format, column, token_column, tag_column)
 
@@ -124,7 +125,7 @@ def train_tagger(
         return tagged_sentences(_not_text(data)) if path is None else read_tagged([path], choice)
 
     found, layout = read(sentences)
-    run = TaggerRun(
+    run = tagger_run(
         TrainingData.of(found, layout),
         _settings("train_tagger", TaggerSettings, settings),
         dev=[] if dev is None else read(dev)[0],
@@ -233,8 +234,8 @@ def train_gpt(
     10
     """
     from nlpkit.device import pick_device
+    from nlpkit.tasks.lm.run import GptRun
     from nlpkit.tasks.lm.settings import GptSettings
-    from nlpkit.tasks.lm.train import GptRun
 
     run = GptRun(
         _blocks(text),

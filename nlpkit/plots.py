@@ -39,12 +39,11 @@ def save_figure(drawn: Any, path: str, dpi: int = 150) -> None:
         drawn.savefig(out, format=kind, dpi=dpi, metadata=metadata)
 
 
-def draw_curves(curves: dict[str, list[dict[str, Any]]], path: str) -> None:
+def plot_losses(axes: Any, curves: dict[str, list[dict[str, Any]]]) -> None:
     """Training curves of one or several models: the losses by step, one axis for all.
 
     A curve is the records of a training, each with a step or an epoch and losses.
     """
-    drawn, axes = figure()
     shown = 0
     unit = "record"
     for name, records in curves.items():
@@ -67,4 +66,3 @@ def draw_curves(curves: dict[str, list[dict[str, Any]]], path: str) -> None:
     axes.set_ylabel("loss")
     axes.grid(alpha=0.3)
     axes.legend()
-    save_figure(drawn, path)

@@ -17,6 +17,7 @@ WORD2VEC = "word2vec"  # vectors as word2vec trained them
 VECTORS = "vectors"  # vectors converted, counted or computed from others
 NAMES = "names"
 GPT = "gpt"
+LM = "lm"  # other language models of running text
 TAGGER = "tagger"
 CLASSIFIER = "classifier"
 ELMO = "elmo"
@@ -30,6 +31,7 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
     VECTORS: _VECTORS_CLASS,
     NAMES: "nlpkit.tasks.names.model:NamesModel",
     GPT: "nlpkit.tasks.lm.model:GptModel",
+    LM: "nlpkit.tasks.lm.model:TextModel",
     TAGGER: "nlpkit.tasks.tag.predictor:Tagger",
     CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
     ELMO: "nlpkit.models.elmo_model:ElmoModel",
@@ -42,9 +44,9 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
 def load(path: str | os.PathLike[str]) -> Any:
     """The object of a model folder, whatever its kind, or the vectors of a file.
 
-    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``BertModel``, ``Tagger`` or
-    ``Classifier``; files of word vectors (word2vec text and binary, GloVe, fastText's .vec and
-    .bin) give ``Vectors``.
+    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``TextModel``, ``BertModel``,
+    ``Tagger`` or ``Classifier``; files of word vectors (word2vec text and binary, GloVe, fastText's
+    .vec and .bin) give ``Vectors``.
 
     >>> load("pos.model").tag(["Time", "flies"])  # doctest: +SKIP
     ['NOUN', 'VERB']

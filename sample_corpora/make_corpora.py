@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 from random import Random
 
-from makers import questions, reviews, tagged, tales, world
+from makers import prompts, questions, reviews, tagged, tales, world
 
 SEED = 20250101
 HERE = Path(__file__).parent
-MAKERS = (world, reviews, tales, tagged, questions)
+MAKERS = (world, reviews, tales, tagged, questions, prompts)
 
 
 def make_all() -> dict[str, str]:

@@ -20,6 +20,7 @@ MODEL = "trained.model"
 SIZES = {
     "names": ["--dim", "16", "--heads", "2", "--order", "2", "--epochs", "80"],
     "gpt": ["--dim", "16", "--layers", "1", "--heads", "2", "--block-size", "16"],
+    "lm": ["--dim", "16", "--layers", "1", "--heads", "2", "--block-size", "16", "--order", "3"],
     "tag": ["--hidden", "8", "--word-dim", "8", "--epochs", "12", "--lr", "0.01"],
     "classify": ["--hidden", "8", "--dim", "8"],
     "word2vec": ["--dim", "8", "--epochs", "10", "--min-count", "1"],
@@ -29,6 +30,7 @@ SIZES = {
 DATA = {
     "names": ["names.tsv", "--test-file", "names.tsv", "--lr", "0.02"],
     "gpt": ["text.txt", "--batch-size", "8", "--max-iters", "40", "--dropout", "0.1"],
+    "lm": ["text.txt", "--batch-size", "8", "--max-iters", "30", "--dropout", "0.1"],
     "tag": ["tagged.txt", "--dev", "tagged.txt", "--batch-tokens", "16"],
     "classify": ["texts.tsv", "--dev", "texts.tsv", "--batch-size", "4"],
     "word2vec": ["groups.txt", "--sample", "0"],
@@ -79,6 +81,7 @@ class Kind:
                 ["gpt", "score", model, "--lines", "--json"],
                 f"{SENTENCE}\n{SENTENCE[::-1]}\n",
             ),
+            "lm": (["lm", "score", model, "--lines", "--json"], f"{SENTENCE}\n{SHUFFLED}\n"),
             "tag": (["tag", "evaluate", model, "tagged.txt", "--json"], ""),
             "classify": (["classify", "predict", model, "texts.txt", "--json"], ""),
             "qa": (["qa", "evaluate", model, "questions.tsv", "--json"], ""),
@@ -135,6 +138,11 @@ def kinds() -> list[Kind]:
     from nlpkit.models.settings import MODEL_NAMES
 
     found = [Kind("names", ("--model", model)) for model in MODEL_NAMES]
+    found += [Kind("lm", ("--model", model)) for model in choices("lm", "--model")]
+    found += [Kind("lm", ("--model", "ngram", "--smoothing", "interpolation", "-t", "word"))]
+    found += [Kind("lm", ("--model", "lstm", "-t", "word", "--unit", "lines"))]
+    found += [Kind("lm", ("--model", "gru", "--recurrent-dropout", "0.2", "--softmax", "adaptive"))]
+    found += [Kind("lm", ("--model", "mlp", "--direct", "-t", "whitespace"))]
     for command, options in OPTIONS.items():
         for option in options:
             # the defaults of all options are one kind, that of the first
@@ -150,6 +158,7 @@ def kinds() -> list[Kind]:
     tuned = ("--pretrained", "tiny.bert")
     found.append(Kind("classify", (*tuned, "--pooling", "attention")))
     found.append(Kind("classify", (*tuned, "--freeze", "all")))
+    found.append(Kind("tag", (*tuned, "--pieces", "mean", "--layer-decay", "1")))
     found.append(Kind("elmo", ()))
     found.append(Kind("qa", ("--dropout", "0.1", "--batch-size", "4")))
     combined: list[tuple[str, ...]] = [()]
@@ -163,6 +172,7 @@ def kinds() -> list[Kind]:
 # --- data ---------------------------------------------------------------------------------------
 
 SENTENCE = "the small cat sat on the old mat and saw the dog."
+SHUFFLED = "dog old the saw and. mat cat the on small sat the"
 TAGGED = """\
 the/DET old/ADJ dog/NOUN sleeps/VERB ./PUNCT
 a/DET small/ADJ cat/NOUN chased/VERB the/DET dog/NOUN ./PUNCT
@@ -268,6 +278,7 @@ def _elmo(rows: list[Any]) -> None:
 LEARNED: dict[str, Callable[[list[Any]], None]] = {
     "names": _names,
     "gpt": _gpt,
+    "lm": _gpt,
     "tag": _tag,
     "classify": _classify,
     "word2vec": _word2vec,

@@ -57,7 +57,7 @@ def test_every_argument_and_option_has_help_text(name: str) -> None:
 
 
 # these name their range in words, and their engine says what is wrong with a value
-SAID_IN_WORDS = ("--temperature", "--top-p", "--min-p", "--repetition-penalty")
+SAID_IN_WORDS = ("--temperature", "--top-p", "--min-p", "--typical-p", "--repetition-penalty")
 
 
 @every_command

@@ -133,6 +133,7 @@ LAYERS = """
     registry
     verify kernels
     text plots
+    hoverpage curves
     device openmp
     nn
     training metrics
@@ -140,6 +141,7 @@ LAYERS = """
     generate
     vectors
     word2vec
+    compare
     tasks
     pretrained
     api describe

@@ -14,6 +14,8 @@ import pytest
 SAMPLES = Path(__file__).parent.parent / "sample_corpora"
 GENERATED = [
     "follows.tsv",
+    "prompts-test.jsonl",
+    "prompts.jsonl",
     "questions.tsv",
     "reviews.tsv",
     "tagged-test.conllu",

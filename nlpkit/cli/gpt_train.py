@@ -1,20 +1,19 @@
-"""``nlpkit gpt train``."""
+"""``nlpkit gpt train``: ``nlpkit lm train`` with the model given, and tasks by examples."""
 
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from nlpkit import modeldir, textio
 from nlpkit import settings as limits
+from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
-from nlpkit.cli.output import Notes
-from nlpkit.cli.progress_training import draw_run, prepare_torch
-from nlpkit.tasks.lm.settings import GptSettings
-from nlpkit.training.run import Progress
+from nlpkit.cli.lm_train import Init, SampleTokens, start_run
+from nlpkit.errors import UsageError
+from nlpkit.tasks.lm.settings import GptSettings, LmSettings
 
 
 @with_settings(GptSettings)
@@ -33,21 +32,17 @@ def train(
             rich_help_panel=limits.DATA,
         ),
     ] = None,
-    init: Annotated[
+    examples: Annotated[
         str | None,
         typer.Option(
-            "--init",
-            metavar="MODEL",
-            help="Start from a model's weights.",
-            rich_help_panel=limits.MODEL,
+            "--examples",
+            metavar="FILE",
+            help="Learn from JSON lines with prompt and completion instead of text.",
+            rich_help_panel=limits.DATA,
         ),
     ] = None,
-    sample_tokens: Annotated[
-        int,
-        typer.Option(
-            "--sample", min=0, max=limits.LONGEST, help="Show so many tokens at each evaluation."
-        ),
-    ] = 0,
+    init: Init = None,
+    sample_tokens: SampleTokens = 0,
     device: options.Device = "auto",
     threads: options.Threads = 0,
     force: options.Force = False,
@@ -57,11 +52,11 @@ def train(
     errors: options.Errors = "strict",
     quiet: options.Quiet = False,
 ) -> None:
-    """Train a GPT on text.
+    """Train a GPT on text, or on prompts and their completions.
 
     The last part of the text is held out; the loss on all of it is measured in the end. Under
     torchrun (torchrun --no-python nlpkit gpt train ...) the processes share the work: each step
-    sees --batch-size windows of each.
+    sees --batch-size windows of each. With --examples only completions count in the loss.
 
     Examples:
       $ nlpkit gpt train sample_corpora/tales.txt -o tales.model --max-time 30s
@@ -69,28 +64,32 @@ def train(
       $ nlpkit gpt train sample_corpora/tales.txt -o more.model --init tales.model --max-iters 20
       $ nlpkit gpt train sample_corpora/tales.txt -o tales.gpt2 --recipe gpt2 --max-iters 100
     """
-    from nlpkit.tasks.lm.train import GptRun
-    from nlpkit.training.distributed import Processes
+    from nlpkit.tasks.lm.examples import read_examples
+    from nlpkit.tasks.lm.run import GptRun
+    from nlpkit.tasks.lm.train_examples import ExamplesRun
 
-    processes = Processes.from_environment()
-    notes = Notes(quiet or not processes.is_first)
-    if processes.is_first:
-        modeldir.check_new(output, force=force)
-    run = GptRun(
-        textio.read_blocks(options.resolve_inputs(text), encoding=encoding, errors=errors),
-        settings,
-        tokenizer=tokenizer,
-        init=init,
-        device=processes.join(prepare_torch(device, threads, notes)),
-        processes=processes,
-        folder=os.path.dirname(os.path.abspath(output)),
-        errors=errors,
+    if examples is not None and text:
+        raise UsageError("give a text or --examples, not both")
+
+    def make(where: dict[str, Any]) -> Any:
+        more = {"tokenizer": tokenizer, "init": init, **where}
+        if examples is not None:
+            lines = textio.read_lines(
+                options.resolve_inputs([examples]), encoding=encoding, errors=errors
+            )
+            found = read_examples(lines, textio.source_name(examples))
+            return ExamplesRun(found, LmSettings(**vars(settings)), **more)
+        blocks = textio.read_blocks(options.resolve_inputs(text), encoding=encoding, errors=errors)
+        folder = os.path.dirname(os.path.abspath(output))
+        return GptRun(blocks, settings, folder=folder, errors=errors, **more)
+
+    start_run(
+        make,
+        output,
+        sample_tokens=sample_tokens,
+        device=device,
+        threads=threads,
+        force=force,
+        resume=resume,
+        quiet=quiet,
     )
-
-    def show_sample(progress: Progress) -> None:
-        if sample_tokens and progress.due:
-            run.gpt.model.eval()
-            written = run.gpt.sample("", sample_tokens, seed=settings.seed)
-            notes.say(f"--- step {progress.step}\n{written}")
-
-    draw_run(run, output, notes, resume=resume, force=force, on_progress=show_sample)

@@ -35,7 +35,11 @@ def info(
     ] = False,
     plot: Annotated[
         str | None,
-        typer.Option("--plot", metavar="FILE", help="Draw the training curve to a .png or .svg."),
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="Draw the training curve to a .png or .svg.",
+        ),
     ] = None,
     verify: Annotated[
         bool,
@@ -71,7 +75,7 @@ def info(
 
     found = [describe(model) for model in models]
     if plot is not None:
-        from nlpkit.plots import draw_curves
+        from nlpkit.curves import draw_curves
 
         draw_curves({one.path: one.curve for one in found}, plot)
     with open_output("-") as out:

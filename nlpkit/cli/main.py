@@ -50,7 +50,10 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
     "Models": {
         "names": Entry("names", "Name generators: train, sample, score, report."),
-        "gpt": Entry("gpt", "GPT models: train, sample, score, import, export, attention."),
+        "lm": Entry(
+            "lm", "Language models of text, n-grams to GPT: train, sample, score, ask, compare."
+        ),
+        "gpt": Entry("gpt", "GPT models: train, sample, score, answer, import, export, attention."),
         "word2vec": Entry(
             "word2vec", "Word vectors by word2vec: train, and show training examples."
         ),

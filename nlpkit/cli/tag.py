@@ -46,15 +46,17 @@ def train(
     """Learn to tag from tagged sentences.
 
     Layout and entity scheme (IOB1, IOB2, BIOES) are found out and written back by predict. A tag
-    sequence that breaks its scheme is reported with its line.
+    sequence that breaks its scheme is reported with its line. With --pretrained a BERT, an ELMo or
+    a GPT gives the states of words, trained further or left as it is (--freeze all).
 
     Examples:
       $ nlpkit tag train sample_corpora/tagged-train.conllu -o pos.model
       $ nlpkit tag train sample_corpora/tagged-train.conllu --column misc:NER -o ner.model
       $ nlpkit tag train sample_corpora/tagged-train.conllu --vectors world.model -o pos.model
     """
+    from nlpkit.tasks.tag.pretrained_train import tagger_run
     from nlpkit.tasks.tag.reading import read_tagged
-    from nlpkit.tasks.tag.train import TaggerRun, TrainingData
+    from nlpkit.tasks.tag.train import TrainingData
 
     notes = Notes(quiet)
     modeldir.check_new(output, force=force)
@@ -63,7 +65,7 @@ def train(
     held = read_tagged([dev], layout, **read)[0] if dev else []
     for line in tagged.warnings():
         notes.warn(line)
-    run = TaggerRun(
+    run = tagger_run(
         tagged,
         settings,
         dev=held,

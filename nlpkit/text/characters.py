@@ -21,7 +21,7 @@ class Characters(Codec):
     ([1, 0], 'ba')
     """
 
-    kind, file = "characters", "characters.json"
+    units, file = "characters", "characters.json"
 
     def __init__(self, characters: Iterable[str], first: int = 0) -> None:
         """Ids count from ``first`` on: those below it are no characters."""
@@ -52,7 +52,7 @@ class Characters(Codec):
         modeldir.write_text(folder / self.file, text + "\n")
 
     @classmethod
-    def read(cls, folder: Path) -> Characters:
+    def read(cls, folder: Path, tokenizer: str = "word") -> Characters:
         file = folder / cls.file
         return cls.from_file(modeldir.read_json(file), str(file))
 

@@ -1,8 +1,8 @@
 """Codecs: text to ids and back, saved inside every model folder that uses one.
 
-A member of the family is a class of its own: ``Bytes`` here, ``Characters``, ``Subwords`` (BPE of
-bytes) and ``WordPiece`` in their modules. Each says in which file of a model folder it keeps what
-it needs, and ``load_codec`` tells by that file which one a model has.
+A member of the family is a class of its own: ``Bytes`` here, ``Characters``, ``Words``,
+``Subwords`` (BPE of bytes) and ``WordPiece`` in their modules. Each says in which file of a model
+folder it keeps what it needs, and ``load_codec`` tells by that file which one a model has.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import ClassVar
@@ -20,6 +20,7 @@ from nlpkit.errors import NlpkitError
 _BROKEN = "\ufffd"  # how the beginning of an unfinished UTF-8 character looks
 # what a folder may hold, and the class that reads it; without any of these it is bytes
 _FAMILY = {
+    "words.txt": ("nlpkit.text.word_codec", "Words"),
     "tokenizer.json": ("nlpkit.text.subwords", "Subwords"),
     "characters.json": ("nlpkit.text.characters", "Characters"),
 }
@@ -28,8 +29,9 @@ _FAMILY = {
 class Codec(ABC):
     """What every codec can do."""
 
-    kind: ClassVar[str]  # what its ids stand for, in messages
+    units: ClassVar[str]  # what its ids stand for, in messages
     file: ClassVar[str] = ""  # of a model folder; empty when there is nothing to keep
+    spaced: ClassVar[bool] = False  # whether how an id is written depends on the one before
 
     @abstractmethod
     def __len__(self) -> int:
@@ -49,8 +51,8 @@ class Codec(ABC):
 
     @classmethod
     @abstractmethod
-    def read(cls, folder: Path) -> Codec:
-        """The codec of a model folder."""
+    def read(cls, folder: Path, tokenizer: str = "word") -> Codec:
+        """The codec of a model folder; ``tokenizer`` says how words, if it has some, are cut."""
 
     @property
     def n_ids(self) -> int:
@@ -80,7 +82,7 @@ class Bytes(Codec):
     ([195, 169], 'é')
     """
 
-    kind = "bytes"
+    units = "bytes"
 
     def __len__(self) -> int:
         return 256
@@ -89,7 +91,7 @@ class Bytes(Codec):
         """Nothing to keep."""
 
     @classmethod
-    def read(cls, folder: Path) -> Bytes:
+    def read(cls, folder: Path, tokenizer: str = "word") -> Bytes:
         return cls()
 
     @property
@@ -116,10 +118,12 @@ class TextStream:
     ['', 'é']
     """
 
-    def __init__(self, codec: Codec) -> None:
+    def __init__(self, codec: Codec, before: Sequence[int] = ()) -> None:
+        """``before`` are ids whose text was shown already: words are written apart from it."""
         self._codec = codec
-        self._ids: list[int] = []  # from a little before what was not shown yet
-        self._shown = ""  # the text of these that was shown
+        # from a little before what was not shown yet
+        self._ids: list[int] = list(before[-1:]) if codec.spaced else []
+        self._shown = codec.decode(self._ids)  # the text of these that was shown
 
     def add(self, index: int) -> str:
         """The text that is complete with this id."""
@@ -141,14 +145,14 @@ class TextStream:
         return new
 
 
-def load_codec(folder: Path, vocab_size: int) -> Codec:
-    """The codec of a model folder."""
+def load_codec(folder: Path, vocab_size: int, tokenizer: str = "word") -> Codec:
+    """The codec of a model folder; ``tokenizer`` says how its words, if it has some, are cut."""
     kind: type[Codec] = Bytes
     for name, (module, member) in _FAMILY.items():
         if (folder / name).is_file():
             kind = getattr(import_module(module), member)
             break
-    codec = kind.read(folder)
+    codec = kind.read(folder, tokenizer)
     check_sizes(codec, vocab_size, folder)
     return codec
 
@@ -172,15 +176,18 @@ def check_same_codec(codec: Codec, tokenizer: str) -> None:
 
     >>> check_same_codec(Bytes(), "byte")
     """
-    kind = {"char": "characters", "byte": "bytes"}.get(tokenizer, "subwords")
-    same = codec.kind == kind
-    if kind == "subwords":
-        from nlpkit.text.subwords import Subwords
+    from nlpkit.text.subwords import Subwords
+    from nlpkit.text.word_codec import KINDS, Words
 
+    if tokenizer in ("char", "byte"):
+        same = codec.units == ("characters" if tokenizer == "char" else "bytes")
+    elif tokenizer in KINDS:
+        same = isinstance(codec, Words) and codec.kind == tokenizer
+    else:
         given = Subwords.load(tokenizer)
         same = isinstance(codec, Subwords) and given.backend.to_str() == codec.backend.to_str()
     if not same:
-        known = "subwords of its own" if codec.kind == "subwords" else codec.kind
+        known = "subwords of its own" if isinstance(codec, Subwords) else codec.units
         raise NlpkitError(
             f"`tokenizer` {tokenizer} is not that of the `init` model, which knows {known}",
             hint="leave out `tokenizer`",
@@ -190,23 +197,3 @@ def check_same_codec(codec: Codec, tokenizer: str) -> None:
 def whole_characters(text: str) -> str:
     """The text with U+FFFD for half surrogate pairs, which are no text to the library."""
     return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
-
-
-def count_ids(codec: Codec) -> int:
-    """``codec.n_ids``."""
-    return codec.n_ids
-
-
-def end_id(codec: Codec) -> int | None:
-    """``codec.end_id``."""
-    return codec.end_id
-
-
-def first_id(codec: Codec) -> int | None:
-    """``codec.first_id``."""
-    return codec.first_id
-
-
-def save_codec(codec: Codec, folder: Path) -> None:
-    """``codec.write(folder)``."""
-    codec.write(folder)

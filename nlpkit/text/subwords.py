@@ -72,7 +72,7 @@ class Subwords(Codec):
     'lower'
     """
 
-    kind, file = "subwords", "tokenizer.json"
+    units, file = "subwords", "tokenizer.json"
     BATCH = 4000  # texts whose new words are learned at a time
 
     def __init__(self, backend: Any) -> None:
@@ -181,7 +181,7 @@ class Subwords(Codec):
         self.save(str(folder / self.file))
 
     @classmethod
-    def read(cls, folder: Path) -> Subwords:
+    def read(cls, folder: Path, tokenizer: str = "word") -> Subwords:
         return cls.load(str(folder / cls.file))
 
     # --- using ----------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ class WordPiece(Codec):
     ('slower low', ['[MASK]'])
     """
 
-    kind, file = "WordPiece", TOKENIZER
+    units, file = "WordPiece", TOKENIZER
 
     def __init__(self, backend: Any, source: str = "the tokenizer") -> None:
         backend.no_truncation()
@@ -147,7 +147,7 @@ class WordPiece(Codec):
         self.save(folder / self.file)
 
     @classmethod
-    def read(cls, folder: Path) -> WordPiece:
+    def read(cls, folder: Path, tokenizer: str = "word") -> WordPiece:
         return cls.load(folder)
 
     # --- using ----------------------------------------------------------------------------------

@@ -102,6 +102,7 @@ class Trainer:
             check_bfloat16()
         self.counters = _Counters(dtype="" if settings.dtype == "auto" else settings.dtype)
         self.best_weights: dict[str, Tensor] | None = None
+        self.extras: dict[str, Any] = {}  # what `evaluate` found besides: into the next record
         self.bfloat16_speed: float | None = None  # beside float32, when both were tried
         self._clock = clock
         for optimizer in self.optimizers:
@@ -261,6 +262,8 @@ class Trainer:
         }
         if heldout is not None:
             record["heldout_loss"] = heldout
+        record |= self.extras
+        self.extras = {}
         counters.records.append(record)
         counters.loss_sum, counters.loss_count = 0.0, 0
 

@@ -84,7 +84,8 @@ class ClassifierSettings(EncoderSettings, TrainerSettings):
         TrainerSettings,
         "lr",
         None,
-        shown_default="bow 0.03, else 0.001, 0.004 for few texts; 0.0001 with --pretrained, 0.003 if all is frozen",
+        shown_default="bow 0.03, else 0.001, 0.004 for few texts; "
+        "0.0001 with --pretrained, 0.003 if all is frozen",
     )
     pairs: bool = option(
         False, "There must be two texts, text and text2; where there are, both count.", group=DATA

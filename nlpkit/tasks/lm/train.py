@@ -1,132 +1,35 @@
-"""Training a GPT on a stream of ids, alone or as one of several processes."""
+"""Training a language model on a stream of ids, alone or as one of several processes."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nlpkit import modeldir, registry
-from nlpkit.device import memory_advice
-from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.errors import NlpkitError
 from nlpkit.models.base import LanguageModel
 from nlpkit.models.build import build_model, check_training, make_optimizers
 from nlpkit.models.gpt import GPT
+from nlpkit.models.kneser_ney import kneser_ney
+from nlpkit.models.kneser_ney_counts import Scratch
+from nlpkit.models.ngram_text import NGramText
+from nlpkit.models.recurrent import Recurrent
 from nlpkit.models.settings import Recipe
-from nlpkit.tasks.lm.model import GptModel
-from nlpkit.tasks.lm.settings import GptSettings, ResolvedGpt
-from nlpkit.tasks.lm.stream import StreamBatches, split_stream, tokenize_stream, windows
-from nlpkit.text.codec import Codec, check_same_codec
-from nlpkit.textio import Block
+from nlpkit.tasks.lm.gradients import gradient_flow
+from nlpkit.tasks.lm.lanes import CarriedState, LaneBatches, lane_loss
+from nlpkit.tasks.lm.score import stream_losses
+from nlpkit.tasks.lm.settings import ResolvedGpt, ResolvedLm
+from nlpkit.tasks.lm.stream import LineBatches, StreamBatches, windows
+from nlpkit.text.codec import Codec
 from nlpkit.training.distributed import Processes
 from nlpkit.training.loop import Trainer
-from nlpkit.training.run import Run
 
+_FLOW_LENGTH = 256  # tokens over which gradients are followed, for the metrics
+_NO_MARK = "subwords without an end-of-text mark have nothing to tell texts apart by"
 _EVAL_TOKENS = 8192  # of the validation part, at each evaluation but the last
-
-
-class GptRun(Run):
-    """One training of a GPT: text in, a ``GptModel`` out.
-
-    >>> text = [Block(b"to be or not to be\\n" * 50, "-", 1)]
-    >>> settings = GptSettings(layers=1, dim=16, block_size=8, max_iters=3)
-    >>> GptRun(text, settings).train()
-    <GptModel: 8,736 parameters, 1 layers, 2 heads, width 16, context 8, vocabulary 8>
-    """
-
-    processes: Processes
-
-    def __init__(
-        self,
-        blocks: Iterable[Block],
-        settings: GptSettings,
-        *,
-        tokenizer: str | Codec | None = None,  # char, byte, a tokenizer.json, or what encodes
-        init: str | os.PathLike[str] | None = None,
-        device: torch.device | None = None,
-        processes: Processes | None = None,
-        folder: str | None = None,  # for a file of ids that has no name
-        errors: str = "strict",
-    ) -> None:
-        self.init = None if init is None else os.fspath(init)
-        self.processes = processes or Processes()
-        self.settings = settings.resolve()
-        device = device or torch.device("cpu")
-        named = isinstance(tokenizer, str)
-        start = None if init is None else _start(init, settings, tokenizer)
-        if start is not None:
-            self.settings = replace(self.settings, recipe=start.model.settings.recipe)
-        elif settings.freeze:
-            raise UsageError("`freeze` needs `init`")
-        codec, self.ids = tokenize_stream(
-            blocks,
-            tokenizer if named else "char",  # type: ignore[arg-type]
-            folder or tempfile.gettempdir(),
-            errors,
-            start.codec if start else None if named else tokenizer,  # type: ignore[arg-type]
-        )
-        if start is not None:
-            model = start.model.requires_grad_(True)
-        else:
-            with memory_advice():
-                model = new_model(self.settings, len(codec), device)
-        model = model.to(device)
-        block_size = model.settings.block_size
-        train, self.validation = split_stream(self.ids, block_size, self.settings.val_fraction)
-        self.summary = (
-            f"{len(train):,} tokens to learn from, {len(self.validation):,} held out, "
-            f"vocabulary of {len(codec):,}; {model.count_parameters():,} parameters"
-        )
-        self.gpt = GptModel(model, codec)
-        self.trainer = prepare_training(
-            model, train, self.validation, self.settings, self.processes
-        )
-
-    def common_settings(self) -> dict[str, Any]:
-        """All settings, the number of processes, and the model it began with."""
-        return {**vars(self.settings), "processes": self.processes.count, "init": self.init}
-
-    def data_hash(self) -> str:
-        """A fingerprint of the ids, which stay on disk."""
-        return modeldir.data_hash([self.ids.data.cast("B")])
-
-    def result(self) -> GptModel:
-        """The model, its loss on all of the held-out part, and how it came about."""
-        held_out = len(self.validation) > 0
-        loss = stream_loss(self.gpt.model, self.validation) if held_out else None
-        recorded = {name: value for name, value in vars(self.settings).items() if value is not None}
-        for internal in ("muon_lr", "freeze"):
-            recorded.pop(internal)
-        self.gpt.config = modeldir.ModelConfig(
-            kind=registry.GPT,
-            settings={**recorded, "architecture": self.gpt.model.settings.to_dict()},
-            seed=self.settings.seed,
-            data_hash=self.data_hash(),
-            metrics={} if loss is None else {"heldout_loss": loss},
-        )
-        self.outcome = "" if loss is None else f"held-out loss {loss:.4f} nats per token; "
-        self.gpt.model.requires_grad_(False)
-        return self.gpt
-
-
-def _start(init: Any, settings: GptSettings, tokenizer: str | Codec | None) -> GptModel:
-    """The model to train further, if nothing that was asked for contradicts it."""
-    sizes = [name for name in ("layers", "heads", "dim", "block_size") if getattr(settings, name)]
-    if sizes:
-        raise UsageError(f"`init` brings its own `{sizes[0]}`")
-    start = GptModel.load(init)
-    recipe_of(start.model, settings.recipe)
-    if isinstance(tokenizer, str):
-        check_same_codec(start.codec, tokenizer)
-    elif tokenizer is not None:
-        raise UsageError("`init` brings its own `tokenizer`")
-    return start
 
 
 def recipe_of(model: LanguageModel, given: Recipe | None) -> Recipe:
@@ -142,7 +45,10 @@ def recipe_of(model: LanguageModel, given: Recipe | None) -> Recipe:
 
 def freeze_layers(model: LanguageModel, count: int) -> None:
     """Keep embeddings and the lowest ``count`` blocks as they are."""
-    assert isinstance(model, GPT)
+    if not isinstance(model, GPT):
+        if count:
+            raise NlpkitError("`freeze` is for GPT models", hint="leave it out")
+        return
     if count > len(model.blocks):
         raise NlpkitError(f"`freeze` {count}: the model has {len(model.blocks)} layers")
     if count:
@@ -157,9 +63,13 @@ def prepare_training(
     validation: np.ndarray,
     settings: ResolvedGpt,
     processes: Processes | None = None,
+    mark: int | None = None,
 ) -> Trainer:
     """A trainer for a model that is on its device. Without ``validation`` the last weights stay.
 
+    With a ``mark`` it stands between texts that are independent of each other.
+
+    >>> from nlpkit.tasks.lm.settings import GptSettings
     >>> ids = np.random.default_rng(1).integers(0, 9, 500)
     >>> settings = GptSettings(layers=1, dim=16, block_size=8, max_iters=3).resolve()
     >>> model = build_model(settings.architecture(9))
@@ -167,12 +77,8 @@ def prepare_training(
     [1, 2, 3]
     """
     processes = processes or Processes()
-    block = model.settings.block_size
-    device = next(model.parameters()).device
-    batches = StreamBatches(
-        train, batch_size=settings.batch_size, block_size=block, seed=settings.seed
-    )
     freeze_layers(model, settings.freeze)
+    data = _data(model, train, settings, processes, mark)
     optimizers = make_optimizers(
         model,
         optimizer=settings.optimizer,
@@ -182,24 +88,67 @@ def prepare_training(
     )
     trained: Any = torch.compile(model) if settings.compile else model
     trained = processes.wrap(trained)
-
-    def batch_loss(number: int) -> tuple[Tensor, int]:
-        # the processes take turns, so that together they see what one would with more batches
-        idx, targets = batches[number * processes.count + processes.rank]
-        _, loss = trained(idx.to(device), targets.to(device))
-        return loss, idx.numel() * processes.count
+    kept: nn.Module = model
+    if isinstance(data, LaneBatches):
+        assert isinstance(model, Recurrent)
+        kept = CarriedState(model, settings.batch_size)
+    batch_loss = _batch_loss(trained, kept, data, processes)
 
     def evaluate() -> float:
-        return stream_loss(model, validation, at_most=max(1, _EVAL_TOKENS // block))
+        trainer.extras = _flow(model, validation)
+        return heldout_loss(model, validation, at_most=_EVAL_TOKENS, mark=mark)
 
-    return Trainer(
-        _Synchronized(model, trained) if processes.count > 1 else model,
+    device = next(model.parameters()).device
+    trainer = Trainer(
+        _Synchronized(kept, trained) if processes.count > 1 else kept,
         optimizers,
         batch_loss,
         settings.loop(),
         evaluate=evaluate if len(validation) else None,
         clock=processes.clock(device),
     )
+    return trainer
+
+
+def _data(
+    model: LanguageModel,
+    train: np.ndarray,
+    settings: ResolvedGpt,
+    processes: Processes,
+    mark: int | None,
+) -> StreamBatches | LaneBatches | LineBatches:
+    """Lines where texts are independent, lanes for a state that is carried on, else windows."""
+    sizes = {"batch_size": settings.batch_size, "block_size": model.settings.block_size}
+    if mark is not None:
+        return LineBatches(train, mark, seed=settings.seed, **sizes)
+    if isinstance(model, Recurrent):
+        share = len(train) // processes.count
+        own = train[processes.rank * share : (processes.rank + 1) * share]
+        return LaneBatches(own, seed=settings.seed, **sizes)
+    return StreamBatches(train, seed=settings.seed, **sizes)
+
+
+def _batch_loss(
+    trained: Any,
+    kept: nn.Module,
+    data: StreamBatches | LaneBatches | LineBatches,
+    processes: Processes,
+) -> Callable[[int], tuple[Tensor, int]]:
+    device = next(kept.parameters()).device
+
+    def batch_loss(number: int) -> tuple[Tensor, int]:
+        if isinstance(data, LaneBatches):
+            assert isinstance(kept, CarriedState)
+            idx, targets = data[number]
+            fresh = data.is_fresh(number)
+            loss = kept.loss(trained, idx.to(device), targets.to(device), fresh=fresh)
+        else:
+            # the processes take turns, so that together they see what one would with more batches
+            idx, targets = data[number * processes.count + processes.rank]
+            _, loss = trained(idx.to(device), targets.to(device))
+        return loss, idx.numel() * processes.count
+
+    return batch_loss
 
 
 class _Synchronized(nn.Module):
@@ -209,6 +158,34 @@ class _Synchronized(nn.Module):
         super().__init__()
         self.model = model
         self.no_sync = wrapper.no_sync
+
+
+def _flow(model: LanguageModel, ids: np.ndarray) -> dict[str, Any]:
+    """Gradient norms of a few windows of held-out text, for the metrics."""
+    length = min(model.settings.block_size, len(ids) - 1, _FLOW_LENGTH)
+    if length < 2:
+        return {}
+    places = np.linspace(0, len(ids) - 1 - length, 4).astype(int)[:, None]
+    rows = torch.from_numpy(ids[places + np.arange(length + 1)].astype(np.int64))
+    rows = rows.to(next(model.parameters()).device)
+    return gradient_flow(model, rows[:, :-1], rows[:, 1:])
+
+
+@torch.no_grad()
+def heldout_loss(
+    model: LanguageModel, ids: np.ndarray, *, at_most: int | None = None, mark: int | None = None
+) -> float:
+    """Mean negative log-likelihood in nats of held-out text, or of about ``at_most`` tokens."""
+    if mark is not None or isinstance(model, NGramText):
+        chosen = ids if at_most is None else ids[: max(at_most, 2)]
+        begun = ids[0] if mark is None else mark
+        pairs = stream_losses(model, [chosen], int(begun), mark=mark)
+        sums = [(float(losses.sum(dtype=np.float64)), len(losses)) for _, losses in pairs]
+        return sum(nats for nats, _ in sums) / max(1, sum(count for _, count in sums))
+    if isinstance(model, Recurrent):
+        return lane_loss(model, ids, at_most=at_most)
+    block = model.settings.block_size
+    return stream_loss(model, ids, at_most=None if at_most is None else max(1, at_most // block))
 
 
 @torch.no_grad()
@@ -224,6 +201,38 @@ def stream_loss(
         total += loss.item() * targets.numel()
         count += targets.numel()
     return total / count
+
+
+def count_ngrams(
+    train: np.ndarray,
+    validation: np.ndarray,
+    codec: Codec,
+    settings: ResolvedLm,
+    folder: str | None = None,
+) -> NGramText:
+    """Count the n-grams of a text and smooth them; temporary files go to ``folder``."""
+    mark = -1 if settings.unit == "stream" else codec.first_id
+    if mark is None:
+        raise NlpkitError(_NO_MARK, hint="`unit` stream")
+    size, scratch = codec.n_ids, Scratch(folder, settings.memory << 20)
+    ids = _with_mark(train, mark)
+    if settings.smoothing == "interpolation":
+        from nlpkit.models.interpolation import interpolated
+
+        heldout = np.ascontiguousarray(validation, np.int32)
+        trie = interpolated(ids, heldout, settings.order, size, mark, scratch)
+    else:
+        trie = kneser_ney(ids, settings.order, size, mark, scratch)
+    return NGramText(trie)
+
+
+def _with_mark(ids: np.ndarray, mark: int) -> np.ndarray:
+    """Ids as n-grams are counted in: where sentences count, a mark before the first and last."""
+    if mark < 0:
+        return np.ascontiguousarray(ids, np.int32)
+    before = [] if len(ids) and ids[0] == mark else [mark]
+    after = [] if len(ids) and ids[-1] == mark else [mark]
+    return np.concatenate([before, ids, after]).astype(np.int32)
 
 
 def new_model(

@@ -69,7 +69,7 @@ class Entity(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _About:
+class About:
     """What ``layout.json`` holds."""
 
     scheme: Scheme | None
@@ -246,6 +246,10 @@ class Tagger(modeldir.Model):
     def load(cls, path: str | os.PathLike[str]) -> Tagger:
         """A tagger from its folder."""
         config = modeldir.load_config(path, kind=TAGGER)
+        if "encoder" in config.settings and isinstance(config.settings["encoder"], dict):
+            from nlpkit.tasks.tag.pretrained import PretrainedTagger
+
+            return PretrainedTagger.load(path)
         folder = Path(path)
         where = f"{folder / modeldir.CONFIG}: settings"
         settings = schema.read(ResolvedTagger, config.settings, where)
@@ -255,7 +259,7 @@ class Tagger(modeldir.Model):
                 f"{path} looks at words in the way of another version of nlpkit",
                 hint="train it again",
             )
-        about = schema.read(_About, raw, str(folder / LAYOUT))
+        about = schema.read(About, raw, str(folder / LAYOUT))
         known = read_words(folder / VECTOR_WORDS)
         lexicon = Lexicon(
             Vocab.load(str(folder / WORDS)).having(UNK, folder / WORDS),

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.models.finetune_settings import FineTuneSettings
 from nlpkit.nn.encoder_config import EncoderConfig
 from nlpkit.nn.settings import EncoderSettings
-from nlpkit.settings import LONGEST, TRAINING, WIDEST, changed, option
+from nlpkit.settings import LONGEST, MODEL, TRAINING, WIDEST, changed, option
 from nlpkit.training.settings import TrainerSettings, epochs
 
 Switch = Literal["auto", "yes", "no"]
 FEW_TOKENS = 100_000
 FEW_TAGS = 64  # a CRF looks at all pairs of them
 EPOCH_TOKENS = 600_000  # to see in all, if 12 to 30 times the data is that much
+
+
+@dataclass(frozen=True)
+class TagTuning(FineTuneSettings):
+    """How a tagger on a pre-trained encoder is made and trained."""
+
+    pretrained: str | None = None  # where the encoder came from
+    pieces: Literal["first", "mean"] = "first"
+    crf: Switch = "auto"
+    batch_tokens: int = 512
+    epochs: int = 3
+    unit: Literal["word"] = "word"
+    one_way: bool = False
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,19 @@ class TaggerSettings(EncoderSettings, TrainerSettings):
     )
     encoder: Literal["lstm", "gru", "cnn", "transformer"] = option(
         "lstm", "What looks at the context."
+    )
+    pretrained: str | None = option(
+        None, "A BERT, ELMo or GPT to stand on, instead of --encoder.", metavar="MODEL"
+    )
+    freeze: str | None = changed(FineTuneSettings, "freeze", None, group=MODEL)
+    layer_decay: float = changed(
+        FineTuneSettings,
+        "layer_decay",
+        FineTuneSettings.layer_decay,
+        help="With --pretrained: learning rate of a layer beside the one above it.",
+    )
+    pieces: Literal["first", "mean"] = option(
+        "first", "With --pretrained: a word's state is its first piece's, or the mean of all."
     )
     one_way: bool = option(False, "Look at the words before only, not behind.")
     crf: Switch = option(
@@ -81,6 +108,12 @@ class TaggerSettings(EncoderSettings, TrainerSettings):
         return EncoderConfig(
             self.encoder, n_in, self.hidden, self.layers, self.one_way, self.positions, self.norm
         )
+
+    def tuning(self) -> TagTuning:
+        """What was given, for a tagger on ``pretrained``."""
+        names = {field.name for field in fields(TagTuning)}
+        given = {name: value for name, value in vars(self).items() if name in names}
+        return TagTuning(**{name: value for name, value in given.items() if value is not None})
 
     def resolve(
         self, *, entities: bool, tokens: int, tags: int, pairs: bool = False

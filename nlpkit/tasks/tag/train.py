@@ -113,7 +113,7 @@ class TaggerRun(Run):
         pieces = [(sentence, piece) for sentence in data.sentences for piece in self._cut(sentence)]
         tag_rows = [self._inner(sentence.tags[piece]) for sentence, piece in pieces]
         counts = Counter(tag for row in tag_rows for tag in row)
-        self.tags = Vocab.from_counts(_with_companions(counts, data.scheme), specials=())
+        self.tags = Vocab.from_counts(with_companions(counts, data.scheme), specials=())
         words, matrix = _given_vectors(formats.given(vectors))
         tokens = [sentence.tokens[piece] for sentence, piece in pieces]
         self.lexicon = Lexicon.build(
@@ -234,7 +234,7 @@ class TaggerRun(Run):
 
     def data_hash(self) -> str:
         """A fingerprint of the training sentences."""
-        return _hash(self.data.sentences)
+        return hash_sentences(self.data.sentences)
 
     def common_settings(self) -> dict[str, Any]:
         """What a run that goes on with this one's checkpoint must have in common with it."""
@@ -242,18 +242,19 @@ class TaggerRun(Run):
         return {
             **asdict(self.settings),
             **layout,
-            "held-out data": _hash(self.dev),
+            "held-out data": hash_sentences(self.dev),
             "vectors": self.vectors,
         }
 
 
-def _hash(sentences: Sequence[Sentence]) -> str:
+def hash_sentences(sentences: Sequence[Sentence]) -> str:
+    """A fingerprint of sentences."""
     return modeldir.data_hash(
         line.encode("utf-8", "surrogatepass") for sentence in sentences for line in sentence.lines
     )
 
 
-def _with_companions(counts: Counter[str], scheme: Scheme | None) -> dict[str, int]:
+def with_companions(counts: Counter[str], scheme: Scheme | None) -> dict[str, int]:
     """With every tag of each entity type, so that any span of a known type can be predicted."""
     if scheme is None:
         return counts
