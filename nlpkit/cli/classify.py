@@ -8,7 +8,7 @@ import typer
 
 from nlpkit import modeldir, textio
 from nlpkit import settings as limits
-from nlpkit.cli import options
+from nlpkit.cli import encoder_inspect, options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
@@ -20,6 +20,7 @@ from nlpkit.text.records import Reading, rows_of, text_of
 from nlpkit.text.vocab import on_one_line
 
 app = new_app("Label whole texts: sentiment, topic, language.")
+app.command("inspect", cls=Command)(encoder_inspect.inspect_classifier)
 
 DataFormat = Annotated[
     Literal["tsv", "fasttext", "jsonl", "folder"] | None,

@@ -8,7 +8,7 @@ import typer
 
 from nlpkit import modeldir, textio
 from nlpkit import settings as limits
-from nlpkit.cli import options
+from nlpkit.cli import names_inspect, options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 DEFAULTS = NamesSettings()
 app = new_app("Name generators: train, sample, score, report.")
+app.command(cls=Command)(names_inspect.inspect)
 
 
 @app.command(cls=Command)

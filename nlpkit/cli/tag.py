@@ -9,7 +9,7 @@ import typer
 
 from nlpkit import folders, modeldir, textio
 from nlpkit import settings as limits
-from nlpkit.cli import options
+from nlpkit.cli import encoder_inspect, options, tag_explain
 from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
@@ -18,6 +18,8 @@ from nlpkit.tasks.tag.layouts import LayoutChoice
 from nlpkit.tasks.tag.settings import TaggerSettings
 
 app = new_app("Tag words with parts of speech, entities or other labels.")
+app.command(cls=Command)(tag_explain.explain)
+app.command("inspect", cls=Command)(encoder_inspect.inspect_tagger)
 
 
 @app.command(cls=Command)

@@ -104,6 +104,8 @@ class NumpyEncoder:
     def __init__(self, settings: EncoderConfig, weights: Weights) -> None:
         self.settings, self.weights = settings, weights
         self.layers = _recurrent_layers(settings.kind, under("rnn.", weights))
+        # the attention (B, H, T, T) of each layer of the last batch, for whoever wants to look
+        self.watched: list[Floats] | None = None
 
     def first(self, table: Floats) -> Floats:
         """What the first layer makes of each distinct input by itself, (U, C) -> (U, width)."""
@@ -130,7 +132,8 @@ class NumpyEncoder:
         while f"blocks.{depth}.up.weight" in self.weights:
             block = under(f"blocks.{depth}.", self.weights)
             asking = states if post else layer_norm(states, block, "norm_1")
-            states = states + _attend(block, asking, inside, self.settings.causal)
+            seen = _attend(block, asking, inside, self.settings.causal, self.watched)
+            states = states + seen
             if post:
                 states = layer_norm(states, block, "norm_1")
             wide = _linear(states if post else layer_norm(states, block, "norm_2"), block, "up")
@@ -311,7 +314,13 @@ def _linear(states: Floats, weights: Weights, name: str) -> Floats:
     return result
 
 
-def _attend(weights: Weights, states: Floats, inside: NDArray[np.bool_], causal: bool) -> Floats:
+def _attend(
+    weights: Weights,
+    states: Floats,
+    inside: NDArray[np.bool_],
+    causal: bool,
+    watched: list[Floats] | None = None,
+) -> Floats:
     n_rows, n_steps, hidden = states.shape
     heads = max(1, hidden // HEAD_SIZE)
     shape = (n_rows, n_steps, -1, hidden // heads)
@@ -330,5 +339,7 @@ def _attend(weights: Weights, states: Floats, inside: NDArray[np.bool_], causal:
     scores = np.where(seen, scores, -np.inf)
     scores = np.exp(scores - scores.max(axis=3, keepdims=True))
     scores /= scores.sum(axis=3, keepdims=True)
+    if watched is not None:
+        watched.append(scores.astype(np.float32))
     mixed = (scores.astype(np.float32) @ v).swapaxes(1, 2).reshape(n_rows, n_steps, hidden)
     return _linear(mixed, weights, "attention.output")
