@@ -48,8 +48,11 @@ def train(
     """Learn to tag from tagged sentences.
 
     Layout and entity scheme (IOB1, IOB2, BIOES) are found out and written back by predict. A tag
-    sequence that breaks its scheme is reported with its line. With --pretrained a BERT, an ELMo or
-    a GPT gives the states of words, trained further or left as it is (--freeze all).
+    sequence that breaks its scheme is reported with its line. JSON lines have tokens and tags (or
+    ner_tags, as Hugging Face has them), or a text and entities: [[start, end, type], ...].
+
+    With --pretrained a BERT, an ELMo or a GPT gives the states of words, trained further or left as
+    it is (--freeze all).
 
     Examples:
       $ nlpkit tag train sample_corpora/tagged-train.conllu -o pos.model
@@ -82,10 +85,11 @@ def predict(
     model: options.Model,
     inputs: options.Inputs = None,
     input: Annotated[
-        Literal["auto", "text", "tokens", "columns"],
+        Literal["auto", "text", "tokens", "columns", "jsonl"],
         typer.Option(
             "--input",
-            help="text: raw, tokenised here; tokens: between spaces; columns: as in training.",
+            help="text: raw, tokenised here; tokens: between spaces; columns: as in training; "
+            "jsonl: records with tokens or a text.",
         ),
     ] = "auto",
     format: Annotated[
@@ -108,7 +112,7 @@ def predict(
 
     Columns go out as they came in, byte for byte, but for the tags. The keys of jsonl are text,
     tokens, tags, probabilities (one a token) and, for entities, entities: start and end (in
-    characters of the text), type, text and probability.
+    characters of the text), type, text and probability; a record that came in keeps its other keys.
 
     Examples:
       $ echo "He said Teddy Roosevelt was a great president" | nlpkit tag predict pos.model

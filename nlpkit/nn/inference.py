@@ -102,7 +102,7 @@ class NumpyEncoder:
     """
 
     def __init__(self, settings: EncoderConfig, weights: Weights) -> None:
-        self.settings, self.weights = settings, weights
+        self.settings, self.kind, self.weights = settings, settings.kind, weights
         self.layers = _recurrent_layers(settings.kind, under("rnn.", weights))
         # the attention (B, H, T, T) of each layer of the last batch, for whoever wants to look
         self.watched: list[Floats] | None = None

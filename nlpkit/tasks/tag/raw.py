@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from nlpkit.tasks.tag.layouts import detect_layout
 from nlpkit.tasks.tag.reading import looks_tagged, sample, stream_sentences, until_content
+from nlpkit.tasks.tag.records import are_records, predicted_rows
 from nlpkit.text.conll import CONLLU, Layout, Sentence
 from nlpkit.text.patterns import Span, find_spans
+from nlpkit.text.records import text_of
 from nlpkit.text.tokenizers import get_tokenizer
 from nlpkit.textio import Block
 
 if TYPE_CHECKING:
     from nlpkit.tasks.tag.predictor import Tagger
 
-InputKind = Literal["auto", "text", "tokens", "columns"]
+InputKind = Literal["auto", "text", "tokens", "columns", "jsonl"]
 
 
 class Item(NamedTuple):
@@ -30,6 +32,7 @@ class Item(NamedTuple):
     text: str
     tokens: list[str]
     sentence: Sentence | None = None
+    record: dict[str, Any] | None = None  # that it came in, with its other keys
 
 
 def tokenize_text(lines: Iterable[str], unit: str = "word", kind: str = "text") -> list[Item]:
@@ -56,14 +59,16 @@ def items(
     """
     blocks = iter(blocks)
     first = until_content(blocks)
-    layout = None
+    layout, unit = None, tagger.settings.unit
+    lines, every = sample(first, errors), chain(first, blocks)
+    if kind == "jsonl" or (kind == "auto" and are_records(lines)):
+        return None, (_record_items(block, unit, errors) for block in every)
     if kind in ("auto", "columns") and first:
-        lines, entities = sample(first, errors), tagger.scheme is not None
+        entities = tagger.scheme is not None
         layout = _columns_layout(tagger.layout, lines, kind, token_column, entities)
-    every = chain(first, blocks)
     if layout is not None:
         return layout, _column_items(every, layout, errors)
-    cut, unit = "text" if kind == "auto" else kind, tagger.settings.unit
+    cut = "text" if kind == "auto" else kind
     return None, (tokenize_text(block.lines(errors), unit, cut) for block in every)
 
 
@@ -91,6 +96,22 @@ def _column_items(blocks: Iterable[Block], layout: Layout, errors: str) -> Itera
         yield [Item("", sentence.tokens, sentence) for sentence in sentences]
 
 
+def _record_items(block: Block, unit: str, errors: str) -> list[Item]:
+    """Records with tokens, or with a text to be cut into tokens."""
+    found = []
+    for row in predicted_rows(block, errors):
+        text = text_of(row, block.source)
+        if isinstance(row.value, list):
+            given = row.record.get("text")
+            tokens = text.split(" ") if text else []
+            if isinstance(given, str) and "".join(given.split()) == "".join(tokens):
+                text = given
+            found.append(Item(text, tokens, record=row.record))
+        else:
+            found.append(tokenize_text([text], unit)[0]._replace(record=row.record))
+    return found
+
+
 def analyse(tagger: Tagger, batch: Sequence[Item]) -> Iterator[dict[str, Any]]:
     """A record of each sentence; what is left of comments at the end of a file is none."""
     scores = tagger.scores([item.tokens for item in batch])
@@ -100,6 +121,7 @@ def analyse(tagger: Tagger, batch: Sequence[Item]) -> Iterator[dict[str, Any]]:
         text, spans = _text_and_spans(item, tagger.settings.unit)
         tags, probabilities, found = tagger.probabilities(row)
         record: dict[str, Any] = {
+            **(item.record or {}),
             "text": text,
             "tokens": item.tokens,
             "tags": tags,
