@@ -82,7 +82,7 @@ def make_names(path: Path, model: Any) -> None:
     )
     built = build_model(settings)
     if isinstance(built, NGram):
-        batches = NameBatches(data, alphabet, batch_size=3, packed=False)
+        batches = NameBatches(data, alphabet, batch_size=3, packed=False, seed=1)
         built.count([tuple(map(torch.from_numpy, batches[0]))])  # type: ignore[list-item]
     config = modeldir.ModelConfig(
         kind=registry.NAMES, settings={"architecture": settings.to_dict()}
@@ -122,7 +122,7 @@ def tagger_run(vectors: Vectors | None = None, **settings: Any) -> TaggerRun:
 
 def make_tagger(path: Path, **settings: Any) -> None:
     vectors = word_vectors() if settings.get("fine_tune") else None
-    tagger_run(vectors, **settings).save(str(path))
+    tagger_run(vectors, **settings).finish().save(path)
 
 
 def use_tagger(path: Path) -> None:
@@ -144,7 +144,7 @@ def classifier_run(model: Any, vectors: Vectors | None = None) -> ClassifierRun:
 
 def make_classifier(path: Path, model: str) -> None:
     vectors = word_vectors() if model == "cnn" else None
-    classifier_run(model, vectors).save(str(path))
+    classifier_run(model, vectors).finish().save(path)
 
 
 def use_classifier(path: Path) -> None:
