@@ -24,7 +24,7 @@ from nlpkit.tasks.lm.score import stream_losses
 from nlpkit.tasks.lm.settings import ResolvedGpt, ResolvedLm
 from nlpkit.tasks.lm.stream import LineBatches, StreamBatches, windows
 from nlpkit.text.codec import Codec, count_ids, first_id
-from nlpkit.training.distributed import Processes
+from nlpkit.training.distributed import Processes, Synchronized
 from nlpkit.training.loop import Trainer
 
 _FLOW_LENGTH = 256  # tokens over which gradients are followed, for the metrics
@@ -100,7 +100,7 @@ def prepare_training(
 
     device = next(model.parameters()).device
     trainer = Trainer(
-        _Synchronized(kept, trained) if processes.count > 1 else kept,
+        Synchronized(kept, trained) if processes.count > 1 else kept,
         optimizers,
         batch_loss,
         settings.loop(),
@@ -149,15 +149,6 @@ def _batch_loss(
         return loss, idx.numel() * processes.count
 
     return batch_loss
-
-
-class _Synchronized(nn.Module):
-    """The plain model, whose gradients another module averages over the processes."""
-
-    def __init__(self, model: nn.Module, wrapper: Any) -> None:
-        super().__init__()
-        self.model = model
-        self.no_sync = wrapper.no_sync
 
 
 def _flow(model: LanguageModel, ids: np.ndarray) -> dict[str, Any]:
