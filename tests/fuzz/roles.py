@@ -55,6 +55,10 @@ TWO = ("vectors merge",)  # what it takes any number of, it needs two of
 _LISTED = {
     ("names train", "model"): ("ngram", "bigram", "mlp", "rnn", "lstm", "gru", "gpt"),
     ("gpt train", "size"): ("nano",),
+    ("bert fill", "text"): ("the [MASK] sat",),
+    ("bert compare", "first"): ("the [MASK] sat",),
+    ("bert compare", "second"): ("a [MASK] ran",),
+    ("bert senses", "word"): ("the",),
     ("tag train", "column"): ("upos", "misc:NER", "feats:Number"),
     ("tag evaluate", "column"): ("upos", "misc:NER"),
     ("tag check", "column"): ("upos", "misc:NER"),
@@ -110,6 +114,8 @@ _FILES_HERE = {
     ("qa evaluate", "test"): "questions",
     ("info", "models"): "model",
     ("gpt export", "model"): "exportable",
+    ("bert search", "source"): "index",
+    ("bert import", "source"): "hf bert",
 }
 _FILES_BY_NAME = {"vocab": "vocab", "config": "config", "tokenizer": "tokenizer"}
 _FILES_BY_METAVAR = {

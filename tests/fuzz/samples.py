@@ -144,6 +144,15 @@ def prepare(commands: list[Command], sandbox: Sandbox) -> Samples:
         _run(samples, sandbox, "gpt import", "gpt2", "-o", "gpt-imported.model")
         samples.add("model gpt", "gpt-imported.model")
         samples.add("exportable", "gpt-imported.model")
+    if "bert export" in by_name:
+        for recipe in ("modern", "bert"):
+            case = good_case(by_name["bert train"], samples, recipe=recipe, output=f"{recipe}.bert")
+            _check(samples, case, sandbox.run_in(samples.folder, replace(case, steps=())))
+            samples.add("model bert", f"{recipe}.bert")
+        _run(samples, sandbox, "bert export", "bert.bert", "-o", "bert-hf")
+        samples.add("hf bert", "bert-hf")
+        _run(samples, sandbox, "bert index", "bert.bert", "text.txt", "-o", "lines.index")
+        samples.add("index", "lines.index")
     if not samples.failures:
         _save(samples, index)
     return samples
