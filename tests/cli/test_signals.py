@@ -236,7 +236,7 @@ def count_children(process: int) -> int:
 
 @on_linux
 def test_while_processes_are_started(tmp_path: Path) -> None:
-    with started(["tokenize", "--jobs", "150"], tmp_path) as process:
+    with started(["tokenize", "--jobs", "60"], tmp_path) as process:
         assert process.stdin is not None
         process.stdin.write(b"Some text here.\n")
         process.stdin.flush()
