@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from nlpkit.nn.fused import relu_squared
 
-Activation = Literal["relu", "relu2", "gelu", "gelu_tanh"]
+Activation = Literal["relu", "relu2", "gelu", "gelu_tanh", "silu"]
 
 
 class Linear(nn.Linear):
@@ -96,4 +96,6 @@ def activate(x: Tensor, name: Activation) -> Tensor:
         return relu_squared(x)
     if name == "relu":
         return F.relu(x)
+    if name == "silu":
+        return F.silu(x)
     return F.gelu(x, approximate="tanh" if name == "gelu_tanh" else "none")
