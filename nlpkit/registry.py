@@ -19,6 +19,7 @@ NAMES = "names"
 GPT = "gpt"
 TAGGER = "tagger"
 CLASSIFIER = "classifier"
+SEQ2SEQ = "seq2seq"
 
 _VECTORS_CLASS = "nlpkit.vectors.store:Vectors"
 CLASSES = {  # kind -> "module:class"; a class has load(path)
@@ -28,13 +29,14 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
     GPT: "nlpkit.tasks.lm.model:GptModel",
     TAGGER: "nlpkit.tasks.tag.predictor:Tagger",
     CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
+    SEQ2SEQ: "nlpkit.tasks.translate.model:Translator",
 }
 
 
 def load(path: str | os.PathLike[str]) -> Any:
     """The object of a model folder, whatever its kind, or the vectors of a file.
 
-    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``Tagger`` or ``Classifier``; files of
+    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``Tagger``, ``Classifier`` or ``Translator``; files of
     word vectors (word2vec text and binary, GloVe, fastText's .vec and .bin) give ``Vectors``.
 
     >>> load("pos.model").tag(["Time", "flies"])  # doctest: +SKIP

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nlpkit import modeldir, registry
 from nlpkit.errors import NlpkitError
@@ -18,7 +18,7 @@ from nlpkit.models.settings import Recipe
 from nlpkit.tasks.lm.model import GptModel
 from nlpkit.tasks.lm.settings import GptSettings
 from nlpkit.tasks.lm.stream import StreamBatches, windows
-from nlpkit.training.distributed import Processes
+from nlpkit.training.distributed import Processes, Synchronized
 from nlpkit.training.loop import Trainer
 
 _EVAL_TOKENS = 8192  # of the validation part, at each evaluation but the last
@@ -89,22 +89,13 @@ def prepare_training(
         return stream_loss(model, validation, at_most=max(1, _EVAL_TOKENS // block))
 
     return Trainer(
-        _Synchronized(model, trained) if processes.count > 1 else model,
+        Synchronized(model, trained) if processes.count > 1 else model,
         optimizers,
         batch_loss,
         settings.training(),
         evaluate=evaluate if len(validation) else None,
         clock=lambda: processes.agree(time.monotonic(), device),
     )
-
-
-class _Synchronized(nn.Module):
-    """The plain model, whose gradients another module averages over the processes."""
-
-    def __init__(self, model: nn.Module, wrapper: Any) -> None:
-        super().__init__()
-        self.model = model
-        self.no_sync = wrapper.no_sync
 
 
 @torch.no_grad()
