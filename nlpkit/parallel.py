@@ -138,6 +138,25 @@ def available_cores() -> int:
     return count if quota is None else max(1, min(count, int(quota)))
 
 
+def worker_count(asked: int | None, parameter: str = "threads") -> int:
+    """Threads or processes to start: as many as asked for, else one for each available core.
+
+    More than a machine can have any use for are refused: starting them takes long or fails.
+
+    >>> worker_count(3)
+    3
+    """
+    if not asked:
+        return available_cores()
+    most = max(64, 8 * (os.cpu_count() or 1))
+    if asked > most:
+        raise NlpkitError(
+            f"`{parameter}` {asked}: this machine has {os.cpu_count()} cores",
+            hint=f"{most} at most, or 0 for one per core",
+        )
+    return asked
+
+
 def cgroup_quota(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> float | None:
     """Cores' worth of time that control groups grant this process (``docker run --cpus 1.5``).
 

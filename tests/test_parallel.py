@@ -15,7 +15,7 @@ import pytest
 
 from nlpkit import parallel
 from nlpkit.errors import NlpkitError
-from nlpkit.parallel import available_cores, in_thread, ordered_map
+from nlpkit.parallel import available_cores, in_thread, ordered_map, worker_count
 
 
 def make_slow_first() -> Callable[[int], int]:
@@ -176,3 +176,11 @@ def test_no_limit_or_an_odd_one_is_none(tmp_path: Path, text: str) -> None:
 def test_half_a_core_is_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "cgroup_quota", lambda: 0.5)
     assert parallel.available_cores() == 1
+
+
+def test_more_workers_than_a_machine_can_use_are_refused_by_the_name_of_the_parameter() -> None:
+    most = max(64, 8 * (os.cpu_count() or 1))
+    assert worker_count(most) == most
+    assert worker_count(0) == worker_count(None) == available_cores()
+    with pytest.raises(NlpkitError, match=r"`jobs` \d+: this machine has \d+ cores"):
+        worker_count(most + 1, "jobs")

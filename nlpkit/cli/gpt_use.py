@@ -95,10 +95,11 @@ def sample(
 
     from nlpkit.device import memory_advice, pick_device
     from nlpkit.generate.sampling import SamplingSettings
+    from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.model import GptModel
     from nlpkit.text.codec import count_ids
 
-    torch.set_num_threads(options.resolve_jobs(threads))
+    torch.set_num_threads(worker_count(threads))
     sampling = SamplingSettings(
         temperature=temperature,
         top_k=top_k,
@@ -223,9 +224,10 @@ def score(
     import torch
 
     from nlpkit.device import pick_device
+    from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.model import GptModel
 
-    torch.set_num_threads(options.resolve_jobs(threads))
+    torch.set_num_threads(worker_count(threads))
     gpt = GptModel.load(model)
     paths = options.resolve_inputs(inputs)
     chosen = pick_device(device, gpt.work(sum(map(_guess_size, paths))))

@@ -116,9 +116,9 @@ def start_torch(device: str, threads: int, notes: Notes) -> torch.device:
     import torch
 
     from nlpkit.device import keep_freed_memory, pick_device
-    from nlpkit.parallel import available_cores
+    from nlpkit.parallel import worker_count
 
-    torch.set_num_threads(threads or available_cores())
+    torch.set_num_threads(worker_count(threads))
     keep_freed_memory()
     chosen = pick_device(device, sparse=True)
     notes.say(f"training on {chosen}")

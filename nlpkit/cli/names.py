@@ -369,7 +369,7 @@ def score(
 def report(
     model: options.Model,
     count: Annotated[
-        int, typer.Option("--count", "-n", min=1, max=limits.MANY, help="Names to make.")
+        int, typer.Option("--count", "-n", min=1, max=1_000_000, help="Names to make.")
     ] = 1000,
     plot: Annotated[
         str | None,

@@ -277,9 +277,9 @@ def read_inputs(inputs: list[str] | str | None, encoding: str, errors: str) -> I
 
 def resolve_jobs(jobs: int) -> int:
     """0 means every core."""
-    from nlpkit.parallel import available_cores
+    from nlpkit.parallel import worker_count
 
-    return jobs or available_cores()
+    return worker_count(jobs, "jobs")
 
 
 def pick_format(chosen: str | None, json_flag: bool, default: str) -> str:

@@ -55,10 +55,10 @@ def prepare_torch(device: str, threads: int, notes: Notes) -> Any:
     """Threads and memory for a long run; the device that was chosen."""
     import torch
 
-    from nlpkit.cli.options import resolve_jobs
     from nlpkit.device import keep_freed_memory, pick_device
+    from nlpkit.parallel import worker_count
 
-    torch.set_num_threads(resolve_jobs(threads))
+    torch.set_num_threads(worker_count(threads))
     keep_freed_memory()
     chosen = pick_device(device)
     notes.say(f"device {chosen}, {torch.get_num_threads()} threads")

@@ -96,9 +96,9 @@ class Word2VecConfig:
     @property
     def workers(self) -> int:
         """How many threads to run."""
-        from nlpkit.parallel import available_cores
+        from nlpkit.parallel import worker_count
 
-        return self.threads or available_cores()
+        return worker_count(self.threads)
 
     def to_settings(self) -> dict[str, Any]:
         """Plain values for ``config.json``.
