@@ -8,7 +8,7 @@ import contextlib
 import ctypes
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -49,17 +49,32 @@ def pick_device(
 
 
 def check_bfloat16() -> None:
+    """Refuse to compute in bfloat16 on a CPU that dies of it."""
+    if not _bfloat16_works():
+        raise NlpkitError(
+            "this processor cannot compute in bfloat16",
+            hint="`dtype` float32, or ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 in the environment",
+        )
+
+
+def _bfloat16_works() -> bool:
     """Try it in another process: some virtual machines promise instructions they do not have, and
     a program dies of the first one."""
     attempt = (
         "import torch; x = torch.ones(32, 32)\n"
         "with torch.autocast('cpu', torch.bfloat16): torch.nn.functional.linear(x, x)"
     )
-    if subprocess.run([sys.executable, "-c", attempt], capture_output=True).returncode:
-        raise NlpkitError(
-            "this processor cannot compute in bfloat16",
-            hint="`dtype` float32, or ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 in the environment",
-        )
+    return not subprocess.run([sys.executable, "-c", attempt], capture_output=True).returncode
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether the device has instructions for bfloat16, so that it may be the faster one there."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type != "cpu":
+        return False
+    instructions: Callable[[], bool] | None = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
+    return instructions is not None and instructions() and _bfloat16_works()
 
 
 def keep_freed_memory() -> None:
@@ -125,7 +140,7 @@ def memory_advice(advice: str = _SMALL_MEMORY) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def tiny_is_zero() -> Iterator[None]:
+def flush_denormals() -> Iterator[None]:
     """Near a loss of 0 gradients shrink to numbers that take ages to compute with: here they are 0.
 
     Only here, since other parts of a program may rely on such numbers.

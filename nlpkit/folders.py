@@ -70,7 +70,7 @@ def check_place(path: str | os.PathLike[str]) -> None:
         )
     try:
         with contextlib.suppress(FileNotFoundError):
-            os.lstat(target)  # a name that is too long is found out here
+            os.lstat(target)  # a name that is too long is detected here
         _new_temporary(target).rmdir()
     except OSError as error:
         raise NlpkitError(f"cannot write {path}: {error.strerror}") from None

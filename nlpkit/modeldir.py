@@ -252,7 +252,7 @@ def read_metrics(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     except ValueError as error:
         raise NlpkitError(f"{file} is damaged: {error}") from None
     if not all(isinstance(record, dict) for record in records):
-        raise NlpkitError(f"{file} is damaged: expected an object a line")
+        raise NlpkitError(f"{file} is damaged: expected one object per line")
     return records
 
 

@@ -59,6 +59,22 @@ def option(default: Any, help: str, **more: Any) -> Any:
     return dataclasses.field(default=default, metadata={"option": Option(help, **more)})
 
 
+def changed(settings: type[Any], name: str, default: Any, **more: Any) -> Any:
+    """An option of a settings class, for a subclass that has another default (help, ...).
+
+    >>> @dataclass(frozen=True)
+    ... class Settings:
+    ...     layers: int = option(2, "Layers, one on the other.", low=1, high=DEEPEST)
+    >>> @dataclass(frozen=True)
+    ... class Deep(Settings):
+    ...     layers: int = changed(Settings, "layers", 12)
+    >>> Deep().layers, options(Deep)["layers"].help
+    (12, 'Layers, one on the other.')
+    """
+    one = dataclasses.replace(options(settings)[name], **more)
+    return dataclasses.field(default=default, metadata={"option": one})
+
+
 def options(settings: type[Any] | Any) -> dict[str, Option]:
     """The options of a settings dataclass by field name, in their order."""
     return {
@@ -106,6 +122,23 @@ def choices(hint: Any) -> tuple[Any, ...]:
     if typing.get_origin(hint) is typing.Literal:
         return typing.get_args(hint)
     return tuple(value for part in typing.get_args(hint) for value in choices(part))
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of a time such as ``90``, ``30s``, ``5m`` or ``1.5h``.
+
+    >>> parse_duration("1.5h")
+    5400.0
+    """
+    text = str(text)  # a number in a configuration file
+    number, unit = (text[:-1], text[-1]) if text[-1:].isalpha() else (text, "s")
+    try:
+        seconds = float(number) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit.lower()]
+    except (ValueError, KeyError):
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise NlpkitError(f"{text!r} is no time; 90, 30s, 5m or 1.5h is")
+    return seconds
 
 
 def update(settings: T, **given: Any) -> T:

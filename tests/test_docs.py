@@ -43,8 +43,7 @@ def updater() -> ModuleType:
 def help_of(command: str) -> str:
     """What ``--help`` says, without a process for each."""
     arguments = [*command.split()[1:], "--help"]
-    # the width of a terminal of 100 columns, less a margin of two
-    result = CliRunner().invoke(app, arguments, prog_name="nlpkit", terminal_width=98)
+    result = CliRunner(env={"COLUMNS": "100"}).invoke(app, arguments, prog_name="nlpkit")
     assert result.exit_code == 0, command
     return result.stdout
 

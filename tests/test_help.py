@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import typing
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,7 @@ import numpy as np
 import pytest
 import typer
 
-from nlpkit.cli.frame import EXAMPLES
+from nlpkit.cli.helppage import EXAMPLES, command_page, fold_command, render
 from nlpkit.cli.main import COMMANDS, app
 from nlpkit.text.vocab import Vocab
 from nlpkit.vectors.formats import save
@@ -60,15 +62,68 @@ SAID_IN_WORDS = ("--temperature", "--top-p", "--min-p", "--repetition-penalty")
 
 @every_command
 def test_every_number_has_a_least_and_a_most(name: str) -> None:
-    page = ALL[name].get_help(ALL[name].make_context(name, [], resilient_parsing=True))
-    parts = re.split(r"\n  (?=-)", page)
-    for part in parts[1:]:
-        entry = " ".join(part.split("\n\n")[0].split())
-        if re.search(r" <(int|float)>", entry):
-            assert any(flag in entry for flag in SAID_IN_WORDS), entry
-            assert re.search(r"\b(100|1)\b", entry), entry
-        elif re.search(r" <(int|float) range>", entry):
-            assert re.search(r"[\d.]<=x<=[\d.]", entry), entry
+    for parameter in ALL[name].params:
+        hint = parameter.type_descriptor.annotation
+        if {int, float} & {hint, *typing.get_args(hint)} and parameter.metavar != "TIME":
+            if set(parameter.opts) & set(SAID_IN_WORDS):
+                assert re.search(r"\b(100|1)\b", parameter.help), parameter.name
+            else:
+                assert None not in (parameter.min, parameter.max), parameter.name
+
+
+def page(name: str) -> str:
+    context = ALL[name].make_context(f"nlpkit {name}", [], resilient_parsing=True)
+    return render(command_page(ALL[name], context))
+
+
+@every_command
+def test_every_help_page_fits_80_columns_with_placeholders_that_say_what_is_meant(
+    name: str,
+) -> None:
+    shown = page(name)
+    assert not [line for line in shown.splitlines() if len(line) > 80]
+    assert not re.search(r"<(int|float|str|list)", shown)
+
+
+def test_options_stand_in_groups_and_what_must_be_given_comes_first() -> None:
+    shown = page("word2vec train")
+    titles = re.findall(r"^(\w+):$", shown, re.MULTILINE)
+    assert titles[:2] == ["Arguments", "Options"]
+    assert {"Training", "Data", "Output"} <= set(titles)
+    first = shown.partition("Options:\n")[2].lstrip()
+    assert first.startswith("-o, --output MODEL")
+
+
+def test_a_narrow_terminal_gets_narrow_lines_and_colour_only_when_asked() -> None:
+    context = ALL["pad"].make_context("nlpkit pad", [], resilient_parsing=True)
+    made = command_page(ALL["pad"], context)
+    narrow = render(made, 60)
+    # what is one word of shell stays whole
+    assert not [line for line in narrow.splitlines() if len(line) > 60 and "printf" not in line]
+    assert "\x1b[" not in narrow
+    assert "\x1b[36m--value N\x1b[0m" in render(made, colour=True)
+
+
+@every_command
+def test_examples_folded_to_80_columns_are_the_same_commands(name: str) -> None:
+    for line in examples(name):
+        folded = "\n".join(fold_command(line, 78))
+        assert shlex.split(folded.replace("\\\n", "")) == shlex.split(line)
+
+
+def test_the_manual_page_has_every_command_and_passes_the_formatter() -> None:
+    done = subprocess.run([sys.executable, "-m", "nlpkit", "--man"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for name in ALL:
+        assert f'.SH "NLPKIT {name.upper()}"'.replace("-", "\\-") in done.stdout
+    if groff := shutil.which("groff"):
+        shown = subprocess.run(
+            [groff, "-man", "-Tutf8", "-Kutf8", "-ww"],
+            input=done.stdout,
+            capture_output=True,
+            text=True,
+        )
+        assert not shown.stderr
 
 
 @every_command

@@ -19,7 +19,8 @@ from nlpkit.cli.progress_training import draw_training
 from nlpkit.device import memory_advice, pick_device, seeded
 from nlpkit.errors import NlpkitError
 from nlpkit.nn.optimizers import Muon, adamw, orthogonalize
-from nlpkit.training.loop import Trainer, TrainingSettings, scheduled_share
+from nlpkit.training.loop import Trainer, scheduled_share
+from nlpkit.training.settings import LoopSettings
 
 SETTINGS = {"dim": 8}
 
@@ -43,7 +44,7 @@ def make_trainer(**changes: object) -> Trainer:
     def batch_loss(number: int) -> tuple[Tensor, int]:
         return loss_on(number), 16
 
-    settings = TrainingSettings(**{"max_steps": 40, "grad_accum": 2, **changes})  # type: ignore[arg-type]
+    settings = LoopSettings(**{"max_steps": 40, "grad_accum": 2, **changes})  # type: ignore[arg-type]
     optimizers = [Muon([(matrix, 2)]), adamw(rest, lr=0.01)]
     return Trainer(model, optimizers, batch_loss, settings, evaluate=lambda: loss_on(10_000).item())
 
@@ -157,7 +158,7 @@ def test_checkpoint_of_other_settings_or_data_is_refused(tmp_path: Path) -> None
 
 def test_schedules_warm_up_and_end_at_zero() -> None:
     for name in ("linear", "cosine"):
-        settings = TrainingSettings(schedule=name, warmup=0.1)  # type: ignore[arg-type]
+        settings = LoopSettings(schedule=name, warmup=0.1)  # type: ignore[arg-type]
         rates = [scheduled_share(step / 100, settings) for step in range(101)]
         assert max(rates) == pytest.approx(1.0)
         assert rates[5] == pytest.approx(0.5)
@@ -369,6 +370,6 @@ def test_tiny_numbers_are_zero_in_a_step_only() -> None:
 
     model = torch.nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    list(Trainer(model, [optimizer], batch_loss, TrainingSettings(max_steps=1)).fit())
+    list(Trainer(model, [optimizer], batch_loss, LoopSettings(max_steps=1)).fit())
     assert seen == [0]
     assert (torch.full((1,), tiny) * 0.5).item() > 0

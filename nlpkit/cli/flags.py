@@ -11,14 +11,17 @@ from typing import Annotated, Any
 
 import typer
 
-from nlpkit.settings import Option, options
+from nlpkit.errors import NlpkitError
+from nlpkit.settings import DATA, MODEL, OUTPUT, TRAINING, Option, choices, options
+
+_ORDER = {name: place for place, name in enumerate((DATA, MODEL, TRAINING, OUTPUT))}
 
 
 def with_settings(*kinds: type[Any], **defaults: Any) -> Callable[[Callable[..., Any]], Any]:
     """Decorate a command that has a parameter for each settings class, annotated with it.
 
-    The parameter disappears from the command line and each option of the class takes its place.
-    ``defaults`` replace those of the dataclass where a command has its own.
+    The parameter disappears from the command line and each option of the class takes its place, in
+    the order of groups. ``defaults`` replace those of the dataclass where a command has its own.
 
     >>> from nlpkit.settings import option
     >>> @dataclasses.dataclass(frozen=True)
@@ -45,49 +48,73 @@ def with_settings(*kinds: type[Any], **defaults: Any) -> Callable[[Callable[...,
         @functools.wraps(command)
         def run(*args: Any, **values: Any) -> Any:
             for taker, kind in takers.items():
-                taken = {name: values.pop(name) for name in options(kind) if name in values}
-                taken = {name: value for name, value in taken.items() if value is not None}
-                values[taker] = kind(**{**_own(kind, defaults), **taken})
+                given = {name: value for name, value in defaults.items() if name in options(kind)}
+                for name, one in options(kind).items():
+                    for known in (name, *map(_parameter, one.hidden_flags)):
+                        value = values.pop(known, None)
+                        given |= {} if value is None else {name: value}
+                values[taker] = kind(**given)
             return command(*args, **values)
 
-        signature = inspect.Signature(parameters)
-        run.__signature__ = signature  # type: ignore[attr-defined]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {one.name: one.annotation for one in parameters}
         return run
 
     return decorate
 
 
-def _own(kind: type[Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in defaults.items() if name in options(kind)}
-
-
 def _flags(kind: type[Any], defaults: dict[str, Any]) -> list[inspect.Parameter]:
+    """A parameter for each option, and a hidden one for each of its older names."""
     hints = typing.get_type_hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}
-    return [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=defaults.get(name, fields[name].default),
-            annotation=Annotated[hints[name], _declare(name, hints[name], one)],
-        )
-        for name, one in options(kind).items()
-    ]
+    found = []
+    for name, one in sorted(options(kind).items(), key=lambda item: _ORDER.get(item[1].group, 9)):
+        default = defaults.get(name, fields[name].default)
+        flags = one.flags or (f"--{name.replace('_', '-')}",)  # a bool has no --no- form
+        found.append(_declare(name, flags, hints[name], one, default))
+        for flag in one.hidden_flags:
+            hint = hints[name] | None
+            found.append(_declare(_parameter(flag), (flag,), hint, one, None, hidden=True))
+    return found
 
 
-def _declare(name: str, hint: Any, one: Option) -> Any:
-    flags = one.flags or (f"--{name.replace('_', '-')}",)
-    if hint is bool and not one.flags:
-        flags = (flags[0],)  # no --no- form: absence says it
-    return typer.Option(
+def _parameter(flag: str) -> str:
+    return flag.lstrip("-").replace("-", "_")
+
+
+def _declare(
+    name: str, flags: tuple[str, ...], hint: Any, one: Option, default: Any, *, hidden: bool = False
+) -> inspect.Parameter:
+    plain = [part for part in (hint, *typing.get_args(hint)) if part is not type(None)]
+    number = int in plain or float in plain
+    shown: bool | str = True if one.shown_default is None else one.shown_default
+    declared = typer.Option(
         *flags,
-        *one.hidden_flags,
         help=one.help,
         min=one.low if one.parser is None else None,
         max=one.high if one.parser is None else None,
-        metavar=one.metavar,
-        show_default=one.shown_default if one.shown_default is not None else True,
-        parser=one.parser,
+        metavar=one.metavar or ("N" if number and not choices(hint) else None),
+        show_default=shown if default is None or one.shown_default is not None else True,
+        parser=None if one.parser is None else _parser(one.parser),
         rich_help_panel=one.group,
+        hidden=hidden,
     )
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[hint, declared],
+    )
+
+
+def _parser(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """What an engine's parser refuses is wrong usage of a command."""
+
+    @functools.wraps(parse)
+    def parse_flag(text: str) -> Any:
+        try:
+            return parse(text)
+        except NlpkitError as error:
+            raise typer.BadParameter(error.message) from None
+
+    return parse_flag

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import inspect
+import os
 import re
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from nlpkit.cli.helppage import Page, command_page, render
 from nlpkit.cli.output import drop_stream, write_stderr
 from nlpkit.errors import NlpkitError, NlpkitWarning
-
-EXAMPLES = "Examples:"
 
 
 class NoInput(Exception):
@@ -101,46 +102,11 @@ def _warnings_are_lines(*, quiet: bool) -> Iterator[None]:
         yield
 
 
-def hide_environment(command: Any) -> None:
-    """Every option has an environment variable; naming each would drown the help page."""
-    for parameter in command.params:
-        parameter.show_envvar = False
-
-
 class Command(TyperCommand):
-    """A command whose help is its docstring as written, with the examples at the end."""
+    """A command whose help is its docstring, with its options in groups and examples at the end."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The arguments, then the options, each group that has a name under that name."""
-        hide_environment(self)
-        groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None:
-                plain = "Arguments" if parameter.param_type_name == "argument" else "Options"
-                name = getattr(parameter, "rich_help_panel", None) or plain
-                groups.setdefault(name, []).append(record)
-        groups["Options"] = groups.pop("Options")  # what every command has comes last
-        for name, records in groups.items():
-            if records:
-                with formatter.section(name):
-                    formatter.write_dl(records)
-
-    def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        text, _, _ = self._parts()
-        formatter.write_paragraph()
-        for line in text.splitlines():
-            formatter.write(f"  {line}".rstrip() + "\n")
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        _, heading, examples = self._parts()
-        if heading:
-            formatter.write_paragraph()
-            formatter.write(heading + "\n" + examples.rstrip() + "\n")
-
-    def _parts(self) -> tuple[str, str, str]:
-        text, heading, examples = inspect.cleandoc(self.help or "").partition(EXAMPLES)
-        return text.rstrip(), heading, examples.lstrip("\n")
+    def get_help(self, ctx: Any) -> str:
+        return show_page(command_page(self, ctx))
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -171,13 +137,20 @@ class Command(TyperCommand):
             fail("out of memory (try: smaller inputs, batches or models)")
 
 
+def show_page(page: Page) -> str:
+    """A help page as wide as the terminal, up to 80 columns, in colours if it is one."""
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    colour = is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return render(page, shutil.get_terminal_size().columns, colour=colour).rstrip("\n")
+
+
 class Group(TyperGroup):
     """A group of commands, such as ``nlpkit vocab``."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def get_help(self, ctx: Any) -> str:
+        page = command_page(self, ctx)
         rows = [(name, (entry.help or "").split("\n")[0]) for name, entry in self.commands.items()]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        return show_page(replace(page, sections={"Commands": rows, **page.sections}))
 
 
 def new_app(help: str | None = None) -> typer.Typer:

@@ -74,7 +74,8 @@ def export(
       $ nlpkit gpt train sample_corpora/tales.txt -o tales.gpt2 --recipe gpt2 -t tales.json
       $ nlpkit gpt export tales.gpt2 --to hf -o tales-hf/
     """
-    from nlpkit.pretrained.gpt2 import check_export, export_gpt2
+    from nlpkit.pretrained.gpt2 import export_gpt2
+    from nlpkit.pretrained.hugging_face import check_export
     from nlpkit.tasks.lm.model import GptModel
 
     check_export(output)

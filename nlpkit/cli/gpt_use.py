@@ -66,7 +66,7 @@ def sample(
     ] = None,
     format: Annotated[
         Literal["text", "jsonl"] | None,
-        typer.Option("--format", "-f", help="text: prompt and text; jsonl: an object a text."),
+        typer.Option("--format", "-f", help="text: prompt and text; jsonl: one object per text."),
     ] = None,
     json: options.Json = False,
     stats: Annotated[bool, typer.Option("--stats", help="Say how fast it was, on stderr.")] = False,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import copy
 import importlib
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -16,7 +18,8 @@ from typer.core import TyperGroup
 from typer.main import get_command_name
 
 import nlpkit
-from nlpkit.cli.frame import full_disk_is_one_line, hide_environment
+from nlpkit.cli.frame import full_disk_is_one_line, show_page
+from nlpkit.cli.helppage import command_page, manual
 from nlpkit.cli.signals import run_interruptible
 
 
@@ -89,14 +92,14 @@ class LazyGroup(TyperGroup):
         with full_disk_is_one_line():
             return super().invoke(ctx)
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        hide_environment(self)
-        super().format_options(ctx, formatter)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        for title, entries in SECTIONS.items():
-            with formatter.section(title):
-                formatter.write_dl([(name, entry.help) for name, entry in entries.items()])
+    def get_help(self, ctx: Any) -> str:
+        page = command_page(self, ctx)
+        tables = {
+            title: [(name, entry.help) for name, entry in entries.items()]
+            for title, entries in SECTIONS.items()
+        }
+        sections = {**tables, **page.sections}
+        return show_page(replace(page, sections=sections, epilog=self.epilog or ""))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         # the names are what "did you mean" chooses from
@@ -129,7 +132,6 @@ app = typer.Typer(
     context_settings={
         "help_option_names": ["-h", "--help"],
         "auto_envvar_prefix": "NLPKIT",
-        "max_content_width": 100,
     },
     epilog="Try 'nlpkit demo' first, 'nlpkit COMMAND --help' next.",
 )
@@ -141,12 +143,45 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _print_manual(ctx: typer.Context, wanted: bool) -> None:
+    if not wanted:
+        return
+    group: Any = ctx.command
+    pages = {
+        name: command_page(command, command.make_context(name, [], resilient_parsing=True))
+        for first in COMMANDS
+        for name, command in _leaves(group.get_command(ctx, first), f"nlpkit {first}")
+    }
+    root_page = command_page(group, ctx)
+    tables = {
+        title: [(name, entry.help) for name, entry in entries.items()]
+        for title, entries in SECTIONS.items()
+    }
+    typer.echo(manual(pages, replace(root_page, sections=tables), nlpkit.__version__), nl=False)
+    raise typer.Exit
+
+
+def _leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Every command below this one, with its full name."""
+    if not (subcommands := getattr(command, "commands", None)):
+        yield name, command
+        return
+    for part, subcommand in subcommands.items():
+        yield from _leaves(subcommand, f"{name} {part}")
+
+
 @app.callback()
 def root(
     version: Annotated[
         bool,
         typer.Option(
             "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+    man: Annotated[
+        bool,
+        typer.Option(
+            "--man", callback=_print_manual, is_eager=True, help="Print all help as a manual page."
         ),
     ] = False,
 ) -> None:

@@ -9,8 +9,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from nlpkit import settings
 from nlpkit.cli.frame import NoInput, UsageError
 from nlpkit.cli.terminal import visible
+from nlpkit.errors import NlpkitError
 from nlpkit.settings import LARGEST_SEED, LONGEST, MANY, MOST_WORKERS
 from nlpkit.textio import STDIN, Block, parse_json, read_blocks
 
@@ -100,7 +102,7 @@ TextFormat = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="text: numbers between spaces; jsonl: an object a line.",
+        help="text: numbers between spaces; jsonl: one object per line.",
         show_default="text",
     ),
 ]
@@ -129,7 +131,9 @@ StripAccents = Annotated[
 NoPunct = Annotated[bool, typer.Option("--no-punct", help="Drop tokens without a letter or digit.")]
 Stopwords = Annotated[
     str | None,
-    typer.Option("--stopwords", metavar="en|FILE", help="Drop these words (FILE: a word a line)."),
+    typer.Option(
+        "--stopwords", metavar="en|FILE", help="Drop these words (FILE: one word per line)."
+    ),
 ]
 MinLength = Annotated[
     int, typer.Option("--min-length", min=0, max=MANY, help="Drop tokens of fewer characters.")
@@ -141,20 +145,11 @@ VocabFile = Annotated[
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of a time such as ``90``, ``30s``, ``5m`` or ``1.5h``.
-
-    >>> parse_duration("1.5h")
-    5400.0
-    """
-    text = str(text)  # a number in a configuration file
-    number, unit = (text[:-1], text[-1]) if text[-1:].isalpha() else (text, "s")
+    """A time, for options of commands."""
     try:
-        seconds = float(number) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit.lower()]
-    except (ValueError, KeyError):
-        seconds = -1.0
-    if not 0 < seconds < float("inf"):
-        raise typer.BadParameter(f"{text!r} is no time; 90, 30s, 5m or 1.5h is")
-    return seconds
+        return settings.parse_duration(text)
+    except NlpkitError as error:
+        raise typer.BadParameter(error.message) from None
 
 
 MaxTime = Annotated[

@@ -100,6 +100,8 @@ def draw_training(
             if stopped() and not trainer.finished:
                 save()
                 break
+            if loss is None:
+                _say_dtype(trainer, notes)
             loss = progress.loss if loss is None else 0.95 * loss + 0.05 * progress.loss
             heldout = heldout if progress.heldout is None else progress.heldout
             shown = "" if heldout is None else f"  held-out {heldout:.4f}"
@@ -159,6 +161,13 @@ def stop_here(checkpoint: str | os.PathLike[str], notes: Notes, where: str = "")
     notes.say(f"stopped{where}, saved {checkpoint}")
     notes.say(f"resume with: {shlex.join(command)}")
     raise typer.Exit(STOPPED)
+
+
+def _say_dtype(trainer: Trainer, notes: Notes) -> None:
+    """What ``--dtype auto`` chose, when there was a choice."""
+    speed = trainer.bfloat16_speed
+    if speed is not None:
+        notes.say(f"{trainer.counters.dtype} arithmetic: bfloat16 is {speed:.2f} times as fast")
 
 
 def _say_end(trainer: Trainer, notes: Notes) -> None:

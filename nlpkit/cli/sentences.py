@@ -39,7 +39,7 @@ def sentences(
             "--format",
             "-f",
             help="text: a sentence a line, with --offsets as sentence, start, end, paragraph; "
-            "jsonl: an object a line.",
+            "jsonl: one object per line.",
             show_default="text",
         ),
     ] = None,

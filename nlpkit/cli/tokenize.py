@@ -37,7 +37,7 @@ def tokenize(
         typer.Option(
             "--format",
             "-f",
-            help="text: tokens between spaces; lines: a token a line; jsonl: an object a line.",
+            help="text: tokens between spaces; lines: one token per line; jsonl: objects.",
             show_default="text, or lines with --offsets",
         ),
     ] = None,

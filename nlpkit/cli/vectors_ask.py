@@ -265,7 +265,7 @@ def get(
 ) -> None:
     """Print the vectors of words: the word, then its numbers, between spaces.
 
-    jsonl has the keys word and vector. From standard input, a word a line; an unknown one comes
+    jsonl has the keys word and vector. From standard input, one word per line; an unknown one comes
     back alone, without numbers (vector is null), unless --strict.
 
     Examples:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nlpkit.errors import NlpkitError
 from nlpkit.generate.sampling import SamplingSettings, sample_next
-from nlpkit.generate.speculative import Drafts, Keys
+from nlpkit.generate.speculative import Keys, SpeculativeDecoder
 from nlpkit.models.base import LanguageModel
 
 
@@ -69,10 +69,11 @@ def generate(
     if settings.likeliest and not every_logit:
         cache.likeliest = settings.likeliest + size - known  # padding may be among the likeliest
     keys = Keys(generator, len(prompts))
-    drafts = None
+    decoder = None
     if allowed is None and len(prompts) == 1 and settings.repetition_penalty == 1:
         step = getattr(model, "step", None)
-        drafts = Drafts(step, settings, keys, known) if step and step.draft else None
+        if step and step.draft:
+            decoder = SpeculativeDecoder(step, settings, keys, known)
     number = 0
     while number < max_tokens:
         if idx.size(1) > block:
@@ -81,8 +82,8 @@ def generate(
             new = idx = idx[:, -keep:]
             cache.clear()
         room = min(max_tokens - number - 1, block - idx.size(1))
-        if drafts is not None and room and cache.length > 0:
-            drawn, last = drafts.advance(idx[0, -1:], cache, room)
+        if decoder is not None and room and cache.length > 0:
+            drawn, last = decoder.advance(idx[0, -1:], cache, room)
             for place in range(len(drawn)):
                 yield drawn[place : place + 1], last[place : place + 1]
             drawn = drawn[None]  # (1, n)

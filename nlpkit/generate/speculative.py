@@ -1,4 +1,4 @@
-"""Writing ahead: a large model's own 8-bit self drafts a few tokens, the model checks them at once.
+"""Speculative decoding: an 8-bit copy of a large model drafts, the model checks several at once.
 
 What a token costs is to read all weights, and to check several tokens they are read just once; to
 draft one takes a fifth of the time (Leviathan et al., 2023, "Fast Inference from Transformers via
@@ -21,7 +21,7 @@ from nlpkit.nn.cache import KeyValueCache
 if TYPE_CHECKING:
     from nlpkit.models.gpt_cpu import CompiledStep
 
-MOST_AHEAD = 7
+MOST_DRAFT_TOKENS = 7
 
 
 class Keys:
@@ -43,31 +43,31 @@ class Keys:
         return torch.cat([self._held.popleft() for _ in range(steps)])
 
 
-class Drafts:
-    """Drafts and checks of one text, as far ahead as went well before."""
+class SpeculativeDecoder:
+    """Drafts and checks of one text; the number of draft tokens follows how many were accepted."""
 
     def __init__(
         self, step: CompiledStep, settings: SamplingSettings, keys: Keys, vocab_size: int
     ) -> None:
         self.step, self.settings, self.keys, self.vocab_size = step, settings, keys, vocab_size
-        self.ahead = MOST_AHEAD
+        self.draft_tokens = MOST_DRAFT_TOKENS
 
     def advance(self, last: Tensor, cache: KeyValueCache, room: int) -> tuple[Tensor, Tensor]:
         """The ids (n,) that follow the last one (1,), ``room`` + 1 at most, and logits (n, V)."""
-        ahead = min(self.ahead, room)
+        tokens = min(self.draft_tokens, room)
         ids = last
-        for number in range(ahead):
+        for number in range(tokens):
             logits = self.step.follow(ids, cache, number, draft=True)[
                 :, : self.vocab_size
             ]  # (1, V)
             drawn = sample_next(logits, self.settings, self.keys.of(number))
             ids = torch.cat([ids, drawn])
-        logits = self.step.follow(ids, cache)[:, : self.vocab_size]  # (1 + ahead, V)
-        keys = torch.cat([self.keys.of(number) for number in range(ahead + 1)])
+        logits = self.step.follow(ids, cache)[:, : self.vocab_size]  # (1 + tokens, V)
+        keys = torch.cat([self.keys.of(number) for number in range(tokens + 1)])
         drawn = sample_next(logits, self.settings, keys)
-        # a draft counts if it and all before it are what the model draws
+        # a draft token is accepted if it and all before it are what the model draws
         kept = 1 + int((drawn[:-1] == ids[1:]).long().cumprod(0).sum())
         self.keys.take(kept)
         cache.keep(ids[:kept])
-        self.ahead = min(MOST_AHEAD, ahead + 2) if kept > ahead else max(1, kept)
+        self.draft_tokens = min(MOST_DRAFT_TOKENS, tokens + 2) if kept > tokens else max(1, kept)
         return drawn[:kept], logits[:kept]

@@ -1,4 +1,4 @@
-"""Products of the matrices of a GPT with the vectors of one token, compiled for a CPU.
+"""Matrix-vector products (GEMV) of a GPT for the vectors of one token, compiled for a CPU.
 
 Each number of a matrix is used once or a few times, so what counts is to read it at the full speed
 of memory. Weights are float32, or 8-bit integers with a scale for each row.
@@ -28,7 +28,7 @@ from nlpkit.kernels.simd import (
     zeros,
 )
 
-NONE, RELU2, GELU, GELU_TANH = range(4)  # what a product does with its result
+NONE, RELU2, GELU, GELU_TANH = range(4)  # the activation applied to a result
 AHEAD = 8  # rows: how far in advance memory is asked for
 LARGE = 1 << 18  # weights from which on several threads are quicker than one
 

@@ -3,7 +3,7 @@
 A token of a small model is hundreds of tiny operations: called one by one from Python, the calls
 take longer than the arithmetic. A token of a large model is a matter of reading its weights once,
 at the full speed of memory. Both come down to the same loops, written out here: embed, and for each
-layer normalise, multiply, attend, multiply, activate, multiply. The products are in ``products``.
+layer normalise, multiply, attend, multiply, activate, multiply (``matvec``).
 
 B is the batch, C the width, H heads of size D, T the block size, L layers, V ids. N tokens are new:
 one of each row of the batch, or several of one row, each of which sees those before it.
@@ -30,7 +30,7 @@ class Weights(NamedTuple):
     embedding: Any  # (V, C)
     previous: Any  # (P, V, C): of the tokens 1, 2, ... places before
     position: Any  # (T, C)
-    turns: Any  # (T, D / 2), complex: the rotation of each position
+    rotations: Any  # (T, D / 2), complex: the rotation of each position
     norms: Any  # (2 L + 1, 2, C): gains and biases, the last layer's norm at the end
     gains: Any  # (L, D): of normalised queries and keys
     qkv: Stack  # (L, 3 C, C)
@@ -159,11 +159,11 @@ def _attend(
     for n in range(len(qkv)):
         row, here = where.rows[n], where.places[n]
         if len(weights.gains):
-            turned = vectors[n, : 2 * heads]
-            _normalize(turned, turned)
-            turned *= weights.gains[layer]
-        if len(weights.turns):
-            _rotate(vectors[n, : 2 * heads], weights.turns[here])
+            queries_and_keys = vectors[n, : 2 * heads]
+            _normalize(queries_and_keys, queries_and_keys)
+            queries_and_keys *= weights.gains[layer]
+        if len(weights.rotations):
+            _rotate(vectors[n, : 2 * heads], weights.rotations[here])
         keys[row, :, here] = vectors[n, heads : 2 * heads]
         values[row, :, here] = vectors[n, 2 * heads :]
     if threads > 1 and 8 * out.size * where.places[-1] >= LARGE:
@@ -197,12 +197,12 @@ def _heads(
 
 
 @compiled
-def _rotate(vectors: Any, turns: Any) -> None:
+def _rotate(vectors: Any, rotations: Any) -> None:
     """Pairs of numbers as complex ones, each multiplied by its turn."""
     for n in range(vectors.shape[0]):
-        for pair in range(len(turns)):
+        for pair in range(len(rotations)):
             x, y = vectors[n, 2 * pair], vectors[n, 2 * pair + 1]
-            cosine, sine = turns[pair].real, turns[pair].imag
+            cosine, sine = rotations[pair].real, rotations[pair].imag
             vectors[n, 2 * pair] = x * cosine - y * sine
             vectors[n, 2 * pair + 1] = x * sine + y * cosine
 

@@ -150,7 +150,7 @@ class GPT(LanguageModel):
         begins: Tensor | None = None,
         cache: KeyValueCache | None = None,
     ) -> Tensor:
-        """The stream that enters the first block (B, T, C)."""
+        """The residual stream that enters the first block (B, T, C)."""
         x: Tensor = self.embedding(idx)  # (B, T, C)
         here = torch.arange(first, first + idx.size(1), device=idx.device)
         if self.position is not None:

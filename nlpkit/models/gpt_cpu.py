@@ -103,7 +103,7 @@ class CompiledStep:
             _array(model.embedding.weight),
             np.stack(tables) if tables else np.empty((0, 1, settings.dim), np.float32),
             _array(model.position.weight if model.position else torch.empty(0, settings.dim)),
-            _array(model.rotary.turns[:, 0])
+            _array(model.rotary.rotations[:, 0])
             if model.rotary
             else np.empty((0, size // 2), np.complex64),
             np.stack([_norm(norm, settings.dim) for norm in [*norms, model.norm]]),

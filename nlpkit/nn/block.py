@@ -35,6 +35,7 @@ class BlockSettings:
     cross: bool = False  # whether it looks at the states of an encoder, too
     norm: Literal["pre", "post"] = "pre"
     norm_gains: bool = True
+    norm_eps: float = 1e-5
     bias: bool = True
     activation: Activation = "relu"
     qk_norm: bool = False
@@ -59,7 +60,8 @@ class Block(nn.Module):
 
     def _norm(self) -> Norm:
         settings = self.settings
-        return Norm(settings.dim, gains=settings.norm_gains, bias=settings.bias)
+        gains, eps = settings.norm_gains, settings.norm_eps
+        return Norm(settings.dim, gains=gains, bias=settings.bias, eps=eps)
 
     def _attention(
         self, layer: int, *, causal: bool = False, decay: bool = False

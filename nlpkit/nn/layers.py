@@ -64,9 +64,9 @@ class Norm(nn.Module):
     tensor(True)
     """
 
-    def __init__(self, dim: int, *, gains: bool, bias: bool) -> None:
+    def __init__(self, dim: int, *, gains: bool, bias: bool, eps: float = 1e-5) -> None:
         super().__init__()
-        self.shape = (dim,)
+        self.shape, self.eps = (dim,), eps
         self.weight = nn.Parameter(torch.ones(self.shape)) if gains else None
         self.bias = nn.Parameter(torch.zeros(self.shape)) if gains and bias else None
 
@@ -78,7 +78,7 @@ class Norm(nn.Module):
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, self.shape, self.weight, self.bias, eps=1e-5)
+        return F.layer_norm(x, self.shape, self.weight, self.bias, eps=self.eps)
 
 
 def normalize(x: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 Stacks = Sequence[tuple[Tensor, int]]  # a matrix, and how many matrices it stacks by rows
 
 
-class Eager(torch.optim.Optimizer):
+class OptimizerWithoutDynamo(torch.optim.Optimizer):
     """An optimizer that leaves torch's compiler alone, which takes two seconds to load.
 
     Torch wraps these methods so that they stay out of compiled code, and loads the compiler to do
@@ -30,7 +30,7 @@ class Eager(torch.optim.Optimizer):
     load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
 
 
-class AdamW(Eager, torch.optim.AdamW):
+class AdamW(OptimizerWithoutDynamo, torch.optim.AdamW):
     """Torch's own."""
 
     step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
@@ -84,7 +84,7 @@ def orthogonalize(matrices: Tensor) -> Tensor:
     return x.mT if tall else x
 
 
-class Muon(Eager):
+class Muon(OptimizerWithoutDynamo):
     """Nesterov momentum, orthogonalised; matrices of one shape are worked on together.
 
     A fused matrix (q, k and v in one) is given with its number of pieces and taken apart, for the

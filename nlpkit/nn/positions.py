@@ -22,17 +22,17 @@ class Rotary(nn.Module):
         # on the CPU even if the weights are on no device: arithmetic there loads half of torch
         steps = torch.arange(0, head_dim, 2, device="cpu") / head_dim
         angles = torch.outer(torch.arange(length, device="cpu"), base**-steps)  # (T, D/2)
-        turns = torch.polar(torch.ones_like(angles), angles)
+        rotations = torch.polar(torch.ones_like(angles), angles)
         # repeated for all heads of q and k: a product without broadcasting inside is faster
-        turns = turns[:, None].expand(-1, 2 * heads, -1).contiguous()  # (T, 2H, D/2)
-        self.register_buffer("turns", turns, persistent=False)
-        self.turns: Tensor
+        rotations = rotations[:, None].expand(-1, 2 * heads, -1).contiguous()  # (T, 2H, D/2)
+        self.register_buffer("rotations", rotations, persistent=False)
+        self.rotations: Tensor
 
     def forward(self, x: Tensor, first: int) -> Tensor:
         """Turn x (B, T, 2H, D) whose positions start at ``first``."""
         pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))  # (B, T, 2H, D/2)
-        turned = pairs * self.turns[first : first + x.size(1)]
-        return torch.view_as_real(turned).flatten(-2).to(x.dtype)
+        rotated = pairs * self.rotations[first : first + x.size(1)]
+        return torch.view_as_real(rotated).flatten(-2).to(x.dtype)
 
 
 class DistanceDecay(nn.Module):
@@ -52,6 +52,35 @@ class DistanceDecay(nn.Module):
         distance = (steps - steps[keys - queries :, None]).float()  # (T, S)
         before, after = self.log_rates.exp()[:, :, None, None]
         return torch.where(distance < 0, distance * before, -distance * after)
+
+
+class RelativeBias(nn.Module):
+    """A learned number for each head and distance, added to its scores (Shaw et al., 2018; T5).
+
+    Distances beyond ``reach`` count as ``reach``. Heads start by looking at one neighbour each:
+    the first at the token before, the second at the one behind, the third two before, and so on.
+    """
+
+    START = 4.0  # what the neighbour's score is raised by: e^4 times the weight of any other
+
+    def __init__(self, heads: int, reach: int) -> None:
+        super().__init__()
+        self.reach = reach
+        self.table = nn.Parameter(torch.zeros(heads, 2 * reach + 1))  # distance -reach .. reach
+
+    def initialize(self) -> None:
+        """Each head has its neighbour."""
+        nn.init.zeros_(self.table)
+        with torch.no_grad():
+            for head in range(len(self.table)):
+                distance = min(head // 2 + 1, self.reach) * (-1 if head % 2 == 0 else 1)
+                self.table[head, self.reach + distance] = self.START
+
+    def forward(self, length: int) -> Tensor:
+        """What is added to the scores of ``length`` tokens, (H, T, T)."""
+        steps = torch.arange(length, device=self.table.device)
+        distance = (steps - steps[:, None]).clamp(-self.reach, self.reach)  # (T, S)
+        return self.table[:, distance + self.reach]
 
 
 def sinusoidal(length: int, dim: int) -> Tensor:

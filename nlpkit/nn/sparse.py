@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nlpkit.nn.optimizers import Eager
+from nlpkit.nn.optimizers import OptimizerWithoutDynamo
 
 
-class SparseAdagrad(Eager):
+class SparseAdagrad(OptimizerWithoutDynamo):
     """Adagrad over tables with sparse gradients. Torch's own complains about tensors it makes.
 
     >>> table = torch.nn.Embedding(3, 1, sparse=True)

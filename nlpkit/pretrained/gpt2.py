@@ -16,10 +16,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nlpkit import folders, modeldir, textio
+from nlpkit import folders, modeldir
 from nlpkit.errors import NlpkitError
 from nlpkit.models.build import adopt_weights, empty_model
 from nlpkit.models.settings import ModelSettings
+from nlpkit.pretrained.hugging_face import (
+    HARMLESS,
+    check_export,
+    read_config,
+    read_size,
+    read_switch,
+    read_tensors,
+    refuse_unknown,
+)
 from nlpkit.tasks.lm.model import GptModel
 from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Codec, check_sizes, save_codec
@@ -47,22 +56,8 @@ _SWITCHES = {  # with GPT-2's values
     "add_cross_attention": False,
     "is_encoder_decoder": False,
 }
-# what says nothing about the logits of a trained model: dropout, names, how to train and to write
-_HARMLESS = frozenset(
-    """
-    architectures attn_pdrop bad_words_ids begin_suppress_tokens bos_token_id
-    chunk_size_feed_forward decoder_start_token_id diversity_penalty do_sample dtype early_stopping
-    embd_pdrop encoder_no_repeat_ngram_size eos_token_id exponential_decay_length_penalty
-    finetuning_task forced_bos_token_id forced_eos_token_id gradient_checkpointing id2label
-    initializer_range is_decoder label2id length_penalty max_length min_length model_type n_ctx
-    n_special no_repeat_ngram_size num_beam_groups num_beams num_labels num_return_sequences
-    output_attentions output_hidden_states output_past output_scores pad_token_id
-    predict_special_tokens prefix problem_type remove_invalid_values repetition_penalty resid_pdrop
-    return_dict return_dict_in_generate sep_token_id suppress_tokens task_specific_params
-    temperature tf_legacy_loss tie_encoder_decoder tokenizer_class top_k top_p torch_dtype
-    torchscript transformers_version typical_p use_bfloat16 use_cache
-    """.split()
-)
+# what says nothing about the logits of a trained GPT-2, besides what no model's arithmetic heeds
+_HARMLESS = HARMLESS | {"attn_pdrop", "embd_pdrop", "n_ctx", "n_special", "resid_pdrop"}
 _NANOGPT = {"n_layer", "n_head", "n_embd", "block_size", "bias", "vocab_size", "dropout"}
 _EPSILON = 1e-5  # of every LayerNorm here
 _OUTSIDE = {"embedding.weight": "wte.weight", "position.weight": "wpe.weight"}
@@ -74,14 +69,16 @@ _BLOCK_LINEARS = {"attention.output": "attn.c_proj", "up": "mlp.c_fc", "down": "
 def import_gpt2(folder: str | os.PathLike[str], tokenizer: str | None = None) -> GptModel:
     """Read a folder with ``config.json``, ``*.safetensors`` and a tokenizer."""
     path = Path(folder)
-    config = _read_json(path / "config.json")
+    config = read_config(path / "config.json", "a GPT-2 folder")
     if config.get("model_type", "gpt2") != "gpt2":
         raise NlpkitError(f"{folder} is a {config.get('model_type')} model, not a gpt2 one")
     if "n_ctx" in config and not {"n_positions", "max_position_embeddings"} & config.keys():
         config["n_positions"] = config["n_ctx"]  # its name in the first versions
-    sizes = {name: _size(config, name, other) for name, other in _SIZES.items()}
+    sizes = {
+        name: read_size(config, name, other, hint="a GPT-2 model") for name, other in _SIZES.items()
+    }
     _check_heads(sizes, folder)
-    switches = {name: _switch(config, name, usual) for name, usual in _SWITCHES.items()}
+    switches = {name: read_switch(config, name, usual) for name, usual in _SWITCHES.items()}
     epsilon = config.get("layer_norm_epsilon", _EPSILON)
     if not isinstance(epsilon, float) or not 1e-20 <= epsilon <= 1:
         raise NlpkitError(f"{folder}: layer_norm_epsilon cannot be {epsilon!r}")
@@ -95,13 +92,8 @@ def import_gpt2(folder: str | os.PathLike[str], tokenizer: str | None = None) ->
             raise NlpkitError(f"{folder}: {name} is not supported")
     read = {*_SIZES, *_SIZES.values(), *_SWITCHES}
     read |= {"layer_norm_epsilon", "activation_function", "n_inner"}
-    for name, value in config.items():
-        known = name in read | _HARMLESS or name.startswith(("_", "summary_"))
-        if value and not known:
-            raise NlpkitError(
-                f"{folder}: config.json has {name}, which may change the arithmetic",
-                hint="take it out of config.json if it does not",
-            )
+    summary = {name for name in config if name.startswith("summary_")}
+    refuse_unknown(config, read | _HARMLESS | summary, folder)
     settings = ModelSettings.gpt2(
         vocab_size=sizes["vocab_size"],
         block_size=sizes["n_positions"],
@@ -112,7 +104,7 @@ def import_gpt2(folder: str | os.PathLike[str], tokenizer: str | None = None) ->
         tied=switches["tie_word_embeddings"],
     )
     codec = Subwords.load(tokenizer or str(folder))
-    gpt = _assemble(settings, _read_tensors(path), codec, folder, transposed=True)
+    gpt = _assemble(settings, read_tensors(path), codec, folder, transposed=True)
     _fold_scales(gpt, switches)
     if epsilon != _EPSILON:
         _fold_epsilon(gpt, epsilon)
@@ -176,9 +168,9 @@ def import_nanogpt(
     for name in sizes:
         if name not in _NANOGPT:  # of a fork: what it does is not known here
             raise NlpkitError(f"{path}: model_args has {name}, which may change the arithmetic")
-    bias = _switch(sizes, "bias")
+    bias = read_switch(sizes, "bias")
     names = ("vocab_size", "block_size", "n_layer", "n_head", "n_embd")
-    sizes = {name: _size(sizes, name) for name in names}
+    sizes = {name: read_size(sizes, name, hint="a GPT-2 model") for name in names}
     _check_heads(sizes, path)
     settings = ModelSettings.gpt2(
         vocab_size=sizes["vocab_size"],
@@ -307,13 +299,6 @@ def _norm_names(settings: ModelSettings) -> list[tuple[str, str]]:
     return [*_NORMS.items(), *inside]
 
 
-def check_export(folder: str | os.PathLike[str]) -> None:
-    """Refuse a place that holds something or cannot be written."""
-    if os.path.exists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
-        raise NlpkitError(f"{folder} exists and is not an empty folder", hint="another name")
-    folders.check_place(folder)
-
-
 def export_gpt2(gpt: GptModel, folder: str | os.PathLike[str]) -> None:
     """Write a folder that ``transformers`` loads as GPT-2."""
     settings = gpt.model.settings
@@ -382,61 +367,8 @@ def _to_theirs(gpt: GptModel) -> dict[str, Tensor]:
     return theirs
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise NlpkitError(f"{path.parent} has no {path.name}", hint="a GPT-2 folder")
-    try:
-        values = textio.parse_json(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise NlpkitError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise NlpkitError(f"{path} is damaged: {error}") from None
-    if not isinstance(values, dict):
-        raise NlpkitError(f"{path} does not describe a model")
-    return values
-
-
-def _size(config: Mapping[str, Any], name: str, other: str | None = None) -> int:
-    """A size that may have two names."""
-    found = {key: config[key] for key in (name, other or name) if key in config}
-    if not found:
-        raise NlpkitError(f"there is no {name} in the model's configuration", hint="a GPT-2 model")
-    for key, value in found.items():
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 2**31:
-            raise NlpkitError(f"{key} cannot be {value!r}")
-    if len(set(found.values())) > 1:
-        first, second = (f"{key} is {value}" for key, value in found.items())
-        raise NlpkitError(f"{first}, but {second}")
-    return int(next(iter(found.values())))
-
-
 def _check_heads(sizes: Mapping[str, int], source: str | os.PathLike[str]) -> None:
     if sizes["n_embd"] % sizes["n_head"]:
         raise NlpkitError(
             f"{source}: n_head {sizes['n_head']} does not divide n_embd {sizes['n_embd']}"
         )
-
-
-def _switch(config: Mapping[str, Any], name: str, usual: bool | None = None) -> bool:
-    value = config.get(name, usual)
-    if not isinstance(value, bool):
-        raise NlpkitError(f"{name} cannot be {value!r}", hint="true or false")
-    return value
-
-
-def _read_tensors(folder: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        raise NlpkitError(
-            f"{folder} has no .safetensors file",
-            hint="save the model with safe_serialization=True; a pickle is not read",
-        )
-    tensors: dict[str, Tensor] = {}
-    for file in files:
-        try:
-            tensors.update(modeldir.load_tensors(file))
-        except (SafetensorError, ValueError, KeyError) as error:
-            raise NlpkitError(f"{file} is damaged: {error}", hint="copy it again") from None
-    return tensors

@@ -28,8 +28,8 @@ _NOT_A_WORD = re.compile(r"[0-9]+[-.][0-9]+$")
 class Layout:
     """Where tokens and tags stand in a file. Columns are counted from 0, ``-1`` is the last.
 
-    ``conllu`` and ``columns`` have a token a line; ``slash`` has lines of ``word/TAG``; ``pairs``
-    has lines of a string, a tab and a tag for each of its characters.
+    ``conllu`` and ``columns`` have one token per line; ``slash`` has lines of ``word/TAG``;
+    ``pairs`` has lines of a string, a tab and a tag for each of its characters.
     """
 
     format: Format

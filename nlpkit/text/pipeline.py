@@ -167,7 +167,7 @@ ENGLISH_STOPWORDS = frozenset(
 
 @functools.cache
 def load_stopwords(name: str) -> frozenset[str]:
-    """``en``, or the words of a file, a word a line, in any case.
+    """``en``, or the words of a file, one word per line, in any case.
 
     >>> "the" in load_stopwords("en")
     True
@@ -177,5 +177,5 @@ def load_stopwords(name: str) -> frozenset[str]:
     words: Iterable[str] = (line.strip().lower() for line in textio.read_lines(name))
     found = frozenset(word for word in words if word)
     if not found:
-        raise NlpkitError(f"{name}: no stop words in it", hint="a word a line, or 'en'")
+        raise NlpkitError(f"{name}: no stop words in it", hint="one word per line, or 'en'")
     return found

@@ -1,8 +1,8 @@
 """Vocab: the table between tokens and ids.
 
-On disk it is ``token<TAB>count``, a token a line, the line number (from 0) being the id: specials
-first, then the rest by falling count, ties by token, so that the same text gives the same file.
-Counts of specials are 0. Any string can be a token: one that a line cannot hold as it is (tabs,
+On disk it is ``token<TAB>count``, one token per line, the line number (from 0) being the id:
+specials first, then the rest by falling count, ties by token, so that the same text gives the same
+file. Specials count 0. Any string can be a token: one that a line cannot hold as it is (tabs,
 line ends, half a surrogate pair, nothing at all) is written with backslash escapes, and a third
 column says so: ``a\\nb<TAB>3<TAB>escaped``. In all other lines a backslash is a backslash.
 """

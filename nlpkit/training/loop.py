@@ -20,34 +20,18 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from nlpkit import modeldir
-from nlpkit.device import check_bfloat16, memory_advice, seeded, tiny_is_zero
+from nlpkit.device import check_bfloat16, flush_denormals, has_bfloat16, memory_advice, seeded
 from nlpkit.errors import NlpkitError
+from nlpkit.training.settings import LoopSettings
 
-Schedule = Literal["cosine", "linear", "constant"]
 BatchLoss = Callable[[int], tuple[Tensor, int]]  # batch number -> mean loss, items in the batch
 CHECKPOINT = "checkpoint"
-
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    """How long and how to train. At least one of ``max_steps`` and ``max_time`` must be set."""
-
-    max_steps: int | None = None
-    max_time: float | None = None  # seconds
-    warmup: float = 0.05  # share of the run
-    schedule: Schedule = "linear"
-    grad_clip: float = 1.0  # longest gradient; 0 for any length
-    grad_accum: int = 1  # batches to a step
-    eval_interval: int | None = None  # steps; None is 20 evaluations in all
-    patience: int | None = None  # evaluations without a better held-out loss before stopping
-    dtype: Literal["float32", "bfloat16"] = "float32"  # of the arithmetic, not of the weights
-    seed: int = 1
 
 
 @dataclass(frozen=True)
@@ -74,15 +58,16 @@ class _Counters:
     best_loss: float | None = None
     best_step: int = 0
     stale: int = 0  # evaluations since the best
+    dtype: str = ""  # what the trial of dtype auto chose
     loss_sum: float = 0.0  # since the last record
     loss_count: int = 0
     records: list[dict[str, Any]] = field(default_factory=list)
 
 
-def scheduled_share(fraction: float, settings: TrainingSettings) -> float:
+def scheduled_share(fraction: float, settings: LoopSettings) -> float:
     """The share of the highest learning rate at this point of the run.
 
-    >>> [scheduled_share(f, TrainingSettings(warmup=0.5)) for f in (0.25, 0.5, 0.75, 1.0)]
+    >>> [scheduled_share(f, LoopSettings(warmup=0.5)) for f in (0.25, 0.5, 0.75, 1.0)]
     [0.5, 1.0, 0.5, 0.0]
     """
     if fraction < settings.warmup:
@@ -101,20 +86,23 @@ class Trainer:
     >>> model, target = nn.Linear(1, 1), torch.ones(4, 1)
     >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     >>> def batch_loss(number): return ((model(target) - target) ** 2).mean(), 4
-    >>> trainer = Trainer(model, [optimizer], batch_loss, TrainingSettings(max_steps=50))
+    >>> trainer = Trainer(model, [optimizer], batch_loss, LoopSettings(max_steps=50))
     >>> [progress.step for progress in trainer.fit()][-1]
     50
     """
 
     RECORDS = 100  # points of the curve
     EVALUATIONS = 20
+    TRIALS = 3  # of each dtype; the first one warms up
+    TRIAL_PAYS = 200  # steps of a run from which on dtype auto tries both
+    CLEARLY_FASTER = 1.1  # or the noise of a busy machine would decide
 
     def __init__(
         self,
         model: nn.Module,
         optimizers: Sequence[torch.optim.Optimizer],
         batch_loss: BatchLoss,
-        settings: TrainingSettings,
+        settings: LoopSettings,
         *,
         evaluate: Callable[[], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -126,8 +114,9 @@ class Trainer:
         self.device = next(model.parameters()).device
         if settings.dtype == "bfloat16" and self.device.type == "cpu":
             check_bfloat16()
-        self.counters = _Counters()
+        self.counters = _Counters(dtype="" if settings.dtype == "auto" else settings.dtype)
         self.best_weights: dict[str, Tensor] | None = None
+        self.bfloat16_speed: float | None = None  # beside float32, when both were tried
         self._clock = clock
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
@@ -155,11 +144,13 @@ class Trainer:
 
     def fit(self) -> Iterator[Progress]:
         """Train to the end, a record a step; stop reading after any of them and save()."""
+        if not self.counters.dtype:
+            self.counters.dtype = self._try_dtypes()
         while not self.finished:
             started, before = self._clock(), self.fraction
             share = scheduled_share(before, self.settings)
             self.model.train()
-            with memory_advice(), tiny_is_zero():
+            with memory_advice(), flush_denormals():
                 loss, items = self._step(share)
             self.counters.step += 1
             seconds = self._clock() - started
@@ -184,25 +175,9 @@ class Trainer:
 
     def _step(self, share: float) -> tuple[float, int]:
         for optimizer in self.optimizers:
-            optimizer.zero_grad(set_to_none=True)
             for group in optimizer.param_groups:
                 group["lr"] = group["peak_lr"] * share
-        total, items = 0.0, 0
-        accum = self.settings.grad_accum
-        low = self.settings.dtype == "bfloat16"
-        for part in range(accum):
-            number = self.counters.step * accum + part
-            # gradients of several processes are averaged once a step, after the last part
-            sync = getattr(self.model, "no_sync", None) if part < accum - 1 else None
-            with (
-                seeded(self.settings.seed, number, self.device),
-                sync() if sync else contextlib.nullcontext(),
-            ):
-                with torch.autocast(self.device.type, torch.bfloat16, enabled=low):
-                    loss, count = self.batch_loss(number)
-                (loss / accum).backward()
-            total += loss.item() / accum
-            items += count
+        total, items = self._gradients(self.counters.dtype)
         if not math.isfinite(total):
             raise NlpkitError(
                 f"the loss became {total} at step {self.counters.step + 1}",
@@ -215,6 +190,46 @@ class Trainer:
         for optimizer in self.optimizers:
             optimizer.step()
         return total, items
+
+    def _gradients(self, dtype: str) -> tuple[float, int]:
+        """Put the gradients of the next step into the parameters; its mean loss and items."""
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        total, items = 0.0, 0
+        accum = self.settings.grad_accum
+        for part in range(accum):
+            number = self.counters.step * accum + part
+            # gradients of several processes are averaged once a step, after the last part
+            sync = getattr(self.model, "no_sync", None) if part < accum - 1 else None
+            with (
+                seeded(self.settings.seed, number, self.device),
+                sync() if sync else contextlib.nullcontext(),
+            ):
+                with torch.autocast(self.device.type, torch.bfloat16, enabled=dtype == "bfloat16"):
+                    loss, count = self.batch_loss(number)
+                (loss / accum).backward()
+            total += loss.item() / accum
+            items += count
+        return total, items
+
+    def _try_dtypes(self) -> str:
+        """bfloat16 if the device has it and gradients of the first step are ready sooner.
+
+        A short run is not worth the trial. Weights and random numbers stay as they are.
+        """
+        steps = self.settings.max_steps
+        if not has_bfloat16(self.device) or (steps is not None and steps < self.TRIAL_PAYS):
+            return "float32"
+        best = {"float32": math.inf, "bfloat16": math.inf}
+        self.model.train()
+        with memory_advice(), flush_denormals():
+            for _ in range(self.TRIALS):
+                for dtype in best:
+                    started = self._clock()
+                    self._gradients(dtype)
+                    best[dtype] = min(best[dtype], self._clock() - started)
+        self.bfloat16_speed = best["float32"] / best["bfloat16"]
+        return "bfloat16" if self.bfloat16_speed > self.CLEARLY_FASTER else "float32"
 
     def _is_due(self, before: float) -> bool:
         if self.fraction >= 1:

@@ -124,7 +124,8 @@ _WORKER = """
 import sys, numpy as np, torch
 torch.set_num_threads(1)
 from nlpkit.training.distributed import Processes
-from nlpkit.tasks.lm.train import GptSettings, new_model, prepare_training, stream_loss
+from nlpkit.tasks.lm.settings import GptSettings
+from nlpkit.tasks.lm.train import new_model, prepare_training, stream_loss
 processes = Processes.from_environment()
 processes.join(torch.device("cpu"))
 ids = np.random.default_rng(1).integers(0, 9, 400)

@@ -25,7 +25,8 @@ from nlpkit.tasks.classify.predictor import Classifier, WordIds, make_bags
 from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.text.vocab import Vocab
 from nlpkit.training.batches import LengthBatches
-from nlpkit.training.loop import Trainer, TrainingSettings
+from nlpkit.training.loop import Trainer
+from nlpkit.training.settings import LoopSettings
 
 if TYPE_CHECKING:
     from nlpkit.vectors.store import Vectors
@@ -79,7 +80,7 @@ class ClassifierRun:
             self.model,
             self._optimizers(),
             self._loss,
-            TrainingSettings(
+            LoopSettings(
                 max_steps=self._per_epoch * settled.epochs,
                 grad_clip=0.0 if settled.model == "bow" else 1.0,
                 eval_interval=self._per_epoch,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from nlpkit.errors import NlpkitError
 from nlpkit.models.settings import GPT2, ModelSettings, Recipe
-from nlpkit.schema import SEED, Ranges
-
-if TYPE_CHECKING:
-    from nlpkit.training.loop import TrainingSettings
+from nlpkit.settings import DATA, DEEPEST, LONGEST, TRAINING, WIDEST, changed, option
+from nlpkit.training.settings import DType, TrainerSettings, batch_size
 
 _FEW = 1024  # a vocabulary up to this size can afford tables of preceding tokens
 
@@ -36,49 +34,63 @@ SIZES = {
 
 
 @dataclass(frozen=True)
-class GptSettings:
+class GptSettings(TrainerSettings):
     """How a GPT is trained; what is None comes from the size."""
 
-    recipe: Recipe = "modern"
-    size: str = "nano"
-    layers: int | None = None
-    heads: int | None = None
-    dim: int | None = None
-    block_size: int | None = None
-    batch_size: int | None = None  # windows to a step and process
-    dropout: float = 0.0
-    optimizer: Literal["muon", "adamw"] = "muon"
-    lr: float = 0.006
+    recipe: Recipe | None = option(
+        None,
+        "What the model is made of; gpt2 can be exported to transformers.",
+        shown_default="modern, or that of --init",
+    )
+    size: str = option(
+        "nano",
+        "nano, micro, mini, small or gpt2 (its sizes alone): sets the next four and --batch-size.",
+        metavar="NAME",
+    )
+    layers: int | None = option(None, "Depth.", low=1, high=DEEPEST)
+    heads: int | None = option(None, "Attention heads.", low=1, high=DEEPEST)
+    dim: int | None = option(None, "Width.", low=2, high=WIDEST)
+    block_size: int | None = option(None, "Longest context, in tokens.", low=2, high=LONGEST)
+    freeze: int = option(0, "Lowest layers of --init to leave alone.", low=0, high=DEEPEST)
+    batch_size: int | None = batch_size(None, "Windows to a step and process.")
+    dropout: float = changed(TrainerSettings, "dropout", 0.0)
+    optimizer: Literal["muon", "adamw"] = option(
+        "muon", "muon: Muon for the matrices of blocks, AdamW else.", group=TRAINING
+    )
+    lr: float = changed(TrainerSettings, "lr", 0.006)
     muon_lr: float = 0.03
-    weight_decay: float = 0.1
-    warmup: float = 0.05
-    schedule: Literal["linear", "cosine", "constant"] = "linear"
-    grad_clip: float = 1.0
-    grad_accum: int = 1
-    max_iters: int | None = 2000
-    max_time: float | None = None
-    eval_interval: int | None = None
-    val_fraction: float = 0.1
-    dtype: Literal["float32", "bfloat16"] = "float32"
-    compile: bool = False
-    freeze: int = 0  # lowest layers (and embeddings) that stay as they are
-    seed: int = 1
+    weight_decay: float = changed(TrainerSettings, "weight_decay", 0.1)
+    max_iters: int | None = changed(TrainerSettings, "max_iters", 2000)
+    dtype: DType = changed(TrainerSettings, "dtype", "auto")
+    compile: bool = option(False, "Compile the model: pays in long runs.", group=TRAINING)
+    val_fraction: float = option(
+        0.1, "Last part of the text to hold out; 0 is none.", low=0.0, high=0.9, group=DATA
+    )
 
-    RANGES: ClassVar[Ranges] = {"seed": SEED}
+    def resolve(self) -> ResolvedGpt:
+        """Fill in the size.
 
-    def resolve(self) -> GptSettings:
-        """Fill in the size."""
+        >>> GptSettings(size="micro", heads=8).resolve().heads
+        8
+        """
         if self.size not in SIZES:
             raise NlpkitError(f"no size {self.size!r}", hint=", ".join(SIZES))
-        size = {
-            name: value
-            for name, value in vars(SIZES[self.size]).items()
-            if getattr(self, name) is None
-        }
-        return replace(self, **size)
+        return self.resolve_as(ResolvedGpt, recipe="modern", **vars(SIZES[self.size]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedGpt(GptSettings):
+    """Settings of which every size is known."""
+
+    recipe: Recipe
+    layers: int
+    heads: int
+    dim: int
+    block_size: int
+    batch_size: int
 
     def architecture(self, vocab_size: int) -> ModelSettings:
-        """The model of a resolved size, for a vocabulary.
+        """The model, for a vocabulary.
 
         >>> GptSettings(recipe="gpt2", size="micro").resolve().architecture(65).positions
         'learned'
@@ -87,19 +99,3 @@ class GptSettings:
         few = vocab_size <= _FEW
         recipe = GPT2 if self.recipe == "gpt2" else {"previous": 3 if few else 0, "tied": not few}
         return ModelSettings(vocab_size=vocab_size, dropout=self.dropout, **sizes, **recipe)
-
-    def training(self) -> TrainingSettings:
-        """What the loop needs to know."""
-        from nlpkit.training.loop import TrainingSettings
-
-        return TrainingSettings(
-            max_steps=None if self.max_time else self.max_iters,
-            max_time=self.max_time,
-            warmup=self.warmup,
-            schedule=self.schedule,
-            grad_clip=self.grad_clip,
-            grad_accum=self.grad_accum,
-            eval_interval=self.eval_interval,
-            dtype=self.dtype,
-            seed=self.seed,
-        )

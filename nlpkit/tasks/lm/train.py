@@ -16,7 +16,7 @@ from nlpkit.models.build import build_model, check_training, make_optimizers
 from nlpkit.models.gpt import GPT
 from nlpkit.models.settings import Recipe
 from nlpkit.tasks.lm.model import GptModel
-from nlpkit.tasks.lm.settings import GptSettings
+from nlpkit.tasks.lm.settings import ResolvedGpt
 from nlpkit.tasks.lm.stream import StreamBatches, windows
 from nlpkit.training.distributed import Processes, Synchronized
 from nlpkit.training.loop import Trainer
@@ -50,11 +50,12 @@ def prepare_training(
     model: LanguageModel,
     train: np.ndarray,
     validation: np.ndarray,
-    settings: GptSettings,
+    settings: ResolvedGpt,
     processes: Processes | None = None,
 ) -> Trainer:
     """A trainer for a model that is on its device. Without ``validation`` the last weights stay.
 
+    >>> from nlpkit.tasks.lm.settings import GptSettings
     >>> ids = np.random.default_rng(1).integers(0, 9, 500)
     >>> settings = GptSettings(layers=1, dim=16, block_size=8, max_iters=3).resolve()
     >>> model = build_model(settings.architecture(9))
@@ -64,7 +65,6 @@ def prepare_training(
     processes = processes or Processes()
     block = model.settings.block_size
     device = next(model.parameters()).device
-    assert settings.batch_size is not None
     batches = StreamBatches(
         train, batch_size=settings.batch_size, block_size=block, seed=settings.seed
     )
@@ -92,7 +92,7 @@ def prepare_training(
         Synchronized(model, trained) if processes.count > 1 else model,
         optimizers,
         batch_loss,
-        settings.training(),
+        settings.loop(),
         evaluate=evaluate if len(validation) else None,
         clock=lambda: processes.agree(time.monotonic(), device),
     )
@@ -117,7 +117,7 @@ def finish_training(
     gpt: GptModel,
     trainer: Trainer,
     validation: np.ndarray,
-    settings: GptSettings,
+    settings: ResolvedGpt,
     data_hash: str,
 ) -> float | None:
     """Keep the best weights and note how they came about; gives the held-out loss, if any."""
@@ -138,11 +138,10 @@ def finish_training(
 
 
 def new_model(
-    settings: GptSettings, vocab_size: int, device: torch.device | None = None
+    settings: ResolvedGpt, vocab_size: int, device: torch.device | None = None
 ) -> LanguageModel:
     """A GPT with random weights, if there is memory to train it on the ``device``."""
     architecture = settings.architecture(vocab_size)
-    assert settings.batch_size is not None
     check_training(
         architecture, settings.batch_size, architecture.block_size, device or torch.device("cpu")
     )

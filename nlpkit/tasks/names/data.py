@@ -44,7 +44,7 @@ def parse_names(lines: Iterable[str]) -> list[Name]:
         elif label:
             raise NlpkitError(f"line {number}: a label without a name")
     if not names:
-        raise NlpkitError("there are no names", hint="a file with a name a line")
+        raise NlpkitError("there are no names", hint="a file with one name per line")
     return names
 
 

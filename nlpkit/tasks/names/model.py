@@ -33,7 +33,8 @@ from nlpkit.registry import NAMES
 from nlpkit.tasks.names.data import END, Alphabet, Name, NameBatches
 from nlpkit.tasks.names.settings import NamesSettings
 from nlpkit.text.characters import Characters
-from nlpkit.training.loop import Trainer, TrainingSettings
+from nlpkit.training.loop import Trainer
+from nlpkit.training.settings import LoopSettings
 
 _ALPHABET = "alphabet.json"
 _NAMES = "names.txt"
@@ -159,7 +160,7 @@ class NamesModel(modeldir.Model):
         return found
 
     def _rows(self, names: Sequence[Name]) -> tuple[Tensor, Tensor]:
-        """Ids and targets (B, T), a name a row, padded on the right."""
+        """Ids and targets (B, T), one name per row, padded on the right."""
         rows = [
             [self.alphabet.start(name.label), *self.alphabet.encode(name.text)] for name in names
         ]
@@ -289,7 +290,7 @@ def _trainer(
         named.model,
         optimizers,
         batch_loss,
-        TrainingSettings(
+        LoopSettings(
             max_steps=None if settings.max_time else steps,
             max_time=settings.max_time,
             patience=settings.patience,

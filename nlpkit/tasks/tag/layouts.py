@@ -17,7 +17,7 @@ _NODE_ID = re.compile(r"[0-9]+(-[0-9]+|\.[0-9]+)?$")
 
 @dataclass(frozen=True)
 class LayoutChoice:
-    """What the user said of a file; None is to be found out. Columns are counted from 1."""
+    """What the user said of a file; None is to be detected. Columns are counted from 1."""
 
     format: Format | None = None
     column: str | None = None  # of CoNLL-U, by name: upos, xpos, feats:Number, misc:NER

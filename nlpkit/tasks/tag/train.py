@@ -27,7 +27,8 @@ from nlpkit.text.conll import Layout, Sentence
 from nlpkit.text.schemes import Scheme, convert, detect_scheme, legal_transitions, tag_parts
 from nlpkit.text.vocab import Vocab
 from nlpkit.training.batches import LengthBatches
-from nlpkit.training.loop import Trainer, TrainingSettings
+from nlpkit.training.loop import Trainer
+from nlpkit.training.settings import LoopSettings
 
 if TYPE_CHECKING:
     from nlpkit.vectors.store import Vectors
@@ -153,7 +154,7 @@ class TaggerRun:
                 ),
             ],
             self._loss,
-            TrainingSettings(
+            LoopSettings(
                 max_steps=self._batches.per_epoch * epochs,
                 warmup=WARMUP,
                 grad_clip=CLIP,

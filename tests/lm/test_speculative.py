@@ -1,4 +1,4 @@
-"""Drafts by the 8-bit self of a model change the speed and nothing else."""
+"""Speculative decoding changes the speed of a model and nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from nlpkit.generate import speculative as drafts
 from nlpkit.generate.loop import generate
 from nlpkit.generate.sampling import SamplingSettings, draw_keys
-from nlpkit.generate.speculative import Drafts, Keys
+from nlpkit.generate.speculative import Keys, SpeculativeDecoder
 from nlpkit.models import gpt_cpu as compiled
 from nlpkit.models.build import build_model
 from nlpkit.models.gpt import GPT
@@ -98,16 +98,16 @@ def test_drafted_text_has_the_distribution_of_the_model(
 
 def test_drafts_are_mostly_right(model: GPT, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
-    advance = Drafts.advance
+    advance = SpeculativeDecoder.advance
 
     def counted(
-        self: Drafts, last: torch.Tensor, cache: KeyValueCache, room: int
+        self: SpeculativeDecoder, last: torch.Tensor, cache: KeyValueCache, room: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
         found = advance(self, last, cache, room)
         kept.append(len(found[0]))
         return found
 
-    monkeypatch.setattr(Drafts, "advance", counted)
+    monkeypatch.setattr(SpeculativeDecoder, "advance", counted)
     write(model, 20, SamplingSettings(top_k=10))
     assert np.mean(kept) > 3
 
@@ -125,14 +125,14 @@ def test_with_few_good_drafts_fewer_are_made(model: GPT) -> None:
     assert model.step.draft is not None
     model.step.draft.head.weight[:] = -model.step.draft.head.weight  # the least likely are drafted
     keys = Keys(torch.Generator(), 1)
-    made = Drafts(model.step, SamplingSettings(temperature=0), keys, 40)
+    made = SpeculativeDecoder(model.step, SamplingSettings(temperature=0), keys, 40)
     cache = model.new_cache(1)
     with torch.inference_mode():
         model(torch.tensor([[1, 2, 3]]), cache=cache)
         drawn, _ = made.advance(torch.tensor([4]), cache, room=20)
     assert len(drawn) == 1
     assert cache.length == 4
-    assert made.ahead == 1 < drafts.MOST_AHEAD
+    assert made.draft_tokens == 1 < drafts.MOST_DRAFT_TOKENS
 
 
 def test_logits_of_tokens_read_together_are_those_of_the_modules(model: GPT) -> None:

@@ -1,0 +1,264 @@
+"""WordPiece, the subwords of BERT: words are cut into the longest pieces that the vocabulary has.
+
+``playing`` becomes ``play ##ing``; ``##`` marks a piece that continues a word. Text is cleaned and
+split into words and punctuation first, and lower-cased without accents if the model is uncased.
+All of it through the ``tokenizers`` library, equal to transformers' BertTokenizer. A tokenizer is
+read from ``tokenizer.json`` or from ``vocab.txt`` (with ``tokenizer_config.json``, if that is
+there), and saved as ``tokenizer.json``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nlpkit import textio
+from nlpkit.errors import NlpkitError
+from nlpkit.parallel import in_thread
+from nlpkit.text.subwords import MOST_IDS, whole_characters
+
+PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+PREFIX = "##"
+TOKENIZER, VOCAB, TOKENIZER_CONFIG = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
+_LONGEST_WORD = 100  # characters; a longer one is [UNK], as in the first BERT
+_LARGE_ID = re.compile(r'":\s*\d{9,}')  # a key of the file and its number, never inside a token
+
+
+class Pieces(NamedTuple):
+    """The pieces of a text and where they come from."""
+
+    ids: list[int]
+    spans: list[tuple[int, int]]  # of characters of the text
+    words: list[int]  # the number of the word that a piece belongs to
+
+
+class WordPiece:
+    """A WordPiece tokenizer and its special tokens.
+
+    >>> texts = ["low lower lowest slow slower"] * 20
+    >>> codec = WordPiece.train(texts, vocab_size=40, lower=True)
+    >>> codec.decode(codec.encode("Slower LOW")), codec.tokens(codec.encode("[MASK]"))
+    ('slower low', ['[MASK]'])
+    """
+
+    def __init__(self, backend: Any, source: str = "the tokenizer") -> None:
+        backend.no_truncation()
+        backend.no_padding()
+        self.backend = backend
+        ids = {token: backend.token_to_id(token) for token in SPECIALS}
+        missing = [token for token, index in ids.items() if index is None and token != MASK]
+        if missing:
+            raise NlpkitError(
+                f"{source} has no {', '.join(missing)}", hint="the vocabulary of a BERT"
+            )
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id = (ids[token] for token in SPECIALS[:4])
+        self._mask_id = ids[MASK]
+
+    # --- making ---------------------------------------------------------------------------------
+
+    @classmethod
+    def train(
+        cls, texts: Iterable[str], *, vocab_size: int = 8192, lower: bool = True
+    ) -> WordPiece:
+        """Learn a vocabulary from texts; ``lower`` makes it uncased, without accents."""
+        from tokenizers import trainers
+
+        smallest = len(SPECIALS) + 1
+        if vocab_size < smallest:
+            raise NlpkitError(f"`vocab_size` {vocab_size}", hint=f"{smallest} or more")
+        backend = _new_backend({token: i for i, token in enumerate(SPECIALS)}, lower=lower)
+        trainer = trainers.WordPieceTrainer(
+            vocab_size=vocab_size,
+            min_frequency=2,
+            limit_alphabet=max(1, min(1000, vocab_size // 4)),
+            special_tokens=list(SPECIALS),
+            continuing_subword_prefix=PREFIX,
+            show_progress=False,
+        )
+        in_thread(lambda: backend.train_from_iterator(map(whole_characters, texts), trainer))
+        return cls(backend)
+
+    @classmethod
+    def from_vocab(cls, tokens: Sequence[str], source: str = VOCAB, **options: Any) -> WordPiece:
+        """From the tokens of a ``vocab.txt``, in the order of their ids.
+
+        ``options``: ``lower``, ``strip_accents`` (None: if ``lower``), ``chinese`` (characters are
+        words).
+        """
+        numbers = {token: index for index, token in enumerate(tokens)}
+        return cls(_new_backend(numbers, **options), source)
+
+    @classmethod
+    def load(cls, path: str | Path) -> WordPiece:
+        """Read a ``tokenizer.json``, a ``vocab.txt``, or a folder with either."""
+        file = Path(path)
+        if file.is_dir():
+            there = [file / name for name in (TOKENIZER, VOCAB) if (file / name).is_file()]
+            if not there:
+                raise NlpkitError(
+                    f"{path} has no vocabulary", hint=f"a {TOKENIZER} or a {VOCAB} beside the model"
+                )
+            file = there[0]
+        if not file.is_file():
+            raise NlpkitError(f"no such tokenizer: {path}", hint=f"a {TOKENIZER} or a {VOCAB}")
+        try:
+            text = file.read_text(encoding="utf-8")
+        except OSError as error:
+            raise NlpkitError(f"cannot read {file}: {error.strerror}") from None
+        except ValueError:
+            raise NlpkitError(f"{file} is not UTF-8", hint="copy it again") from None
+        if file.suffix == ".json":
+            return cls._from_json(text, file)
+        tokens = text.split("\n")
+        tokens = [token.removesuffix("\r") for token in tokens[: -1 if tokens[-1] == "" else None]]
+        cased = any(token != token.lower() for token in tokens if token[:1] != "[")
+        options = {"lower": not cased, **_read_options(file.with_name(TOKENIZER_CONFIG))}
+        return cls.from_vocab(tokens, str(file), **options)
+
+    @classmethod
+    def _from_json(cls, text: str, file: Path) -> WordPiece:
+        from tokenizers import Tokenizer, models
+
+        try:
+            # the library asks for memory by the largest id, and dies where there is not enough
+            if _LARGE_ID.search(text):
+                raise ValueError(f"an id of {MOST_IDS} or more")
+            backend = Tokenizer.from_str(text)
+        # the library raises bare Exception for a file it does not understand
+        except Exception as error:  # noqa: BLE001
+            raise NlpkitError(f"{file} is not a tokenizer.json: {error}") from None
+        if not isinstance(backend.model, models.WordPiece):
+            found = type(backend.model).__name__
+            raise NlpkitError(
+                f"{file} has {found} tokens, not WordPiece", hint="a BERT's tokenizer"
+            )
+        return cls(backend, str(file))
+
+    def save(self, path: str | Path) -> None:
+        """Write a ``tokenizer.json``."""
+        textio.write_text(str(path), self.backend.to_str(pretty=True) + "\n")
+
+    # --- using ----------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return int(self.backend.get_vocab_size())
+
+    @property
+    def mask_id(self) -> int:
+        """The id of [MASK], which sentence encoders may lack."""
+        if self._mask_id is None:
+            raise NlpkitError(f"the tokenizer has no {MASK}", hint="a model of masked words")
+        return int(self._mask_id)
+
+    @property
+    def special_ids(self) -> list[int]:
+        """Ids of all special tokens, those of the tokenizer's own included."""
+        added = self.backend.get_added_tokens_decoder()
+        return sorted(index for index, token in added.items() if token.special)
+
+    @property
+    def lower(self) -> bool:
+        """Whether letter case is lost."""
+        return bool(getattr(self.backend.normalizer, "lowercase", False))
+
+    def vocabulary(self) -> list[str]:
+        """Every token by id; a number without one is empty."""
+        numbers = self.backend.get_vocab()
+        tokens = [""] * (1 + max(numbers.values()))
+        for token, index in numbers.items():
+            tokens[index] = token
+        return tokens
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text, without [CLS] and [SEP]."""
+        return self.encode_many([text])[0]
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of many texts, without [CLS] and [SEP]."""
+        texts = [whole_characters(text) for text in texts]
+        return [row.ids for row in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def pieces(self, text: str) -> Pieces:
+        """Ids with their places in the text and the words they belong to."""
+        row = self.backend.encode(whole_characters(text), add_special_tokens=False)
+        words = [-1 if word is None else word for word in row.word_ids]
+        return Pieces(row.ids, row.offsets, words)
+
+    def encode_words(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
+        """Ids of words that are split already, and how many each word has: at least one.
+
+        >>> WordPiece.from_vocab([*SPECIALS, "play", "##ing"]).encode_words(["playing", "\\u200b"])
+        ([5, 6, 1], [2, 1])
+        """
+        rows = self.encode_many(words)
+        rows = [row or [self.unk_id] for row in rows]  # a word of invisible characters
+        return [index for row in rows for index in row], [len(row) for row in rows]
+
+    def wrap(self, first: Sequence[int], second: Sequence[int] | None = None) -> list[int]:
+        """[CLS] first [SEP], or [CLS] first [SEP] second [SEP]."""
+        ids = [self.cls_id, *first, self.sep_id]
+        return ids if second is None else [*ids, *second, self.sep_id]
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The pieces as they stand in the vocabulary."""
+        found = [self.backend.id_to_token(index) for index in ids]
+        return [UNK if token is None else token for token in found]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Pieces joined to words, words by spaces; special tokens stay."""
+        words: list[str] = []
+        for token in self.tokens(ids):
+            if token.startswith(PREFIX) and words:
+                words[-1] += token.removeprefix(PREFIX)
+            else:
+                words.append(token)
+        return " ".join(words)
+
+
+def _new_backend(
+    vocab: dict[str, int],
+    *,
+    lower: bool = True,
+    strip_accents: bool | None = None,
+    chinese: bool = True,
+) -> Any:
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    backend = Tokenizer(
+        models.WordPiece(vocab, unk_token=UNK, max_input_chars_per_word=_LONGEST_WORD)
+    )
+    backend.normalizer = normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=chinese, strip_accents=strip_accents, lowercase=lower
+    )
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece(prefix=PREFIX)
+    there = [token for token in SPECIALS if token in vocab]
+    backend.add_special_tokens(
+        [AddedToken(token, special=True, normalized=False) for token in there]
+    )
+    return backend
+
+
+def _read_options(file: Path) -> dict[str, Any]:
+    """How ``vocab.txt`` is used: what ``tokenizer_config.json`` beside it says, if it is there."""
+    if not file.is_file():
+        return {}
+    try:
+        values = textio.parse_json(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise NlpkitError(f"cannot read {file}: {error.strerror}") from None
+    except ValueError as error:
+        raise NlpkitError(f"{file} is damaged: {error}") from None
+    values = values if isinstance(values, dict) else {}
+    names = {
+        "do_lower_case": "lower",
+        "strip_accents": "strip_accents",
+        "tokenize_chinese_chars": "chinese",
+    }
+    found = {ours: values[theirs] for theirs, ours in names.items() if theirs in values}
+    for ours, value in found.items():
+        if not isinstance(value, bool) and not (value is None and ours == "strip_accents"):
+            raise NlpkitError(f"{file}: {ours} cannot be {value!r}", hint="true or false")
+    return found
