@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 from random import Random
 
-from makers import reviews, tagged, tales, world
+from makers import dates, numbers, reviews, tagged, tales, translations, world
 
 SEED = 20250101
 HERE = Path(__file__).parent
-MAKERS = (world, reviews, tales, tagged)
+MAKERS = (world, reviews, tales, tagged, dates, numbers, translations)
 
 
 def make_all() -> dict[str, str]:

@@ -57,6 +57,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "vectors": Entry("vectors", "Word vectors: ask, evaluate, convert, plot."),
         "classify": Entry("classify", "Label whole texts: sentiment, topic, language."),
         "tag": Entry("tag", "Tag words with parts of speech, entities or other labels."),
+        "seq2seq": Entry("seq2seq", "One sequence into another: translate, pronounce, inflect."),
         "info": Entry("info", "Show what a model is: kind, size, settings, training curve."),
     },
     "Start here": {
@@ -64,7 +65,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
 }
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
-ALIASES = {"w2v": "word2vec"}
+ALIASES = {"w2v": "word2vec", "translate": "seq2seq"}
 
 
 class LazyGroup(TyperGroup):

@@ -73,7 +73,7 @@ class _Search:
         self.model, self.memory, self.settings = model, memory, settings
         self.prefix, self.max_lengths = list(prefix), list(max_lengths)
         beams, device = settings.beams, memory.inside.device
-        self.head = model.head_weights()
+        self.head = model.make_head()
         self.written = model.written_ids
         self.rows = list(range(len(memory)))  # which sentence each row is
         self.scores = torch.full((len(memory), beams), -torch.inf, device=device)

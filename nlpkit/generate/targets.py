@@ -34,7 +34,7 @@ def sample_targets(
     places = model.label_table()
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     state = model.start(memory, count, 1 + max(max_lengths))
-    head = model.head_weights()
+    head = model.make_head()
     ids = torch.full((len(memory), count), model.settings.start, device=device)
     rows = [[Hypothesis(0.0, 0.0, []) for _ in range(count)] for _ in range(len(memory))]
     done = torch.zeros(len(memory), count, dtype=torch.bool)

@@ -93,7 +93,10 @@ class TextStatistics:
     NAMES = ("bleu", "chrf", "exact", "edit_distance", "token_error_rate")
 
     def __init__(
-        self, answers: Sequence[str], references: Sequence[str], split: Callable[[str], Sequence[str]]
+        self,
+        answers: Sequence[str],
+        references: Sequence[str],
+        split: Callable[[str], Sequence[str]],
     ) -> None:
         if not answers:
             raise NlpkitError("no texts to score", hint="a file that is not empty")

@@ -7,6 +7,7 @@ it writes, several hypotheses (beams) of a sentence share its memory: N sentence
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ from nlpkit.models.seq2seq_settings import PAD, Seq2SeqArchitecture
 from nlpkit.nn.layers import Embedding, Linear
 from nlpkit.nn.optimizers import Stacks
 from nlpkit.nn.smoothing import smoothed_cross_entropy
+
+Head = Callable[[Tensor], Tensor]
 
 
 class Memory:
@@ -52,12 +55,15 @@ class EncoderDecoder(nn.Module):
             self.target_table if settings.joint else Embedding(settings.source_vocab, settings.dim)
         )
         self.head = None if settings.tied else Linear(settings.dim, settings.written, bias=False)
-        self.head_bias = nn.Parameter(torch.zeros(settings.written)) if settings.output_bias else None
+        self.head_bias = (
+            nn.Parameter(torch.zeros(settings.written)) if settings.output_bias else None
+        )
         if settings.outputs:
             # which ids of the target the head scores: in a joint vocabulary many are the source's
             self.register_buffer("written_ids", torch.arange(settings.outputs))
         else:
             self.written_ids = None
+        self.int8_head: Head | None = None
         self.dropout = nn.Dropout(settings.dropout)
 
     written_ids: Tensor | None
@@ -100,15 +106,30 @@ class EncoderDecoder(nn.Module):
 
     def head_weights(self) -> Tensor:
         """Rows of the head (V, C)."""
-        if self.head is not None:
+        if isinstance(self.head, Linear):
             return self.head.weight
         table = self.target_table.weight
         return table if self.written_ids is None else table[self.written_ids]
 
-    def logits(self, hidden: Tensor, weights: Tensor | None = None) -> Tensor:
-        """Scores of the ids that can be written (..., V)."""
-        weights = self.head_weights() if weights is None else weights
-        return nn.functional.linear(hidden, weights, self.head_bias)
+    def logits(self, hidden: Tensor, head: Head | None = None) -> Tensor:
+        """Scores of the ids that can be written (..., V); ``head`` is from ``make_head``."""
+        if head is not None:
+            return head(hidden)
+        return nn.functional.linear(hidden, self.head_weights(), self.head_bias)
+
+    def make_head(self) -> Head:
+        """The head, its rows taken from the table once for many steps."""
+        if self.int8_head is not None:
+            return self.int8_head
+        weights, bias = self.head_weights(), self.head_bias
+        return lambda hidden: nn.functional.linear(hidden, weights, bias)
+
+    def quantize(self) -> None:
+        """Turn linear layers and the head into 8 bits; the model can then be used, not trained."""
+        from nlpkit.nn.int8 import Int8Linear, quantize_linears
+
+        self.int8_head = Int8Linear(self.head_weights(), self.head_bias)
+        quantize_linears(self)
 
     def label_table(self) -> Tensor:
         """For each id of the target, its place in the head (Vt,)."""

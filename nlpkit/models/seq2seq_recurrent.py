@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from nlpkit.models.seq2seq import DecoderState, EncoderDecoder, Memory
 from nlpkit.models.seq2seq_settings import Seq2SeqArchitecture
 from nlpkit.nn.alignment import Alignment
+from nlpkit.nn.int8 import Int8Linear
 from nlpkit.nn.layers import Embedding, Linear
 from nlpkit.nn.optimizers import Stacks
 
@@ -58,6 +59,7 @@ class RecurrentSeq2Seq(EncoderDecoder):
             batch_first=True,
             dropout=settings.dropout if settings.depth > 1 else 0.0,
         )
+        self.gates: Any = None  # of each layer of the decoder, in 8 bits
         self.readout = Linear(dim, dim)
         looks = settings.attention != "none"
         self.key = Linear(3 * dim, dim, bias=False) if looks else None
@@ -85,6 +87,10 @@ class RecurrentSeq2Seq(EncoderDecoder):
                 layer.initialize(generator)
         if self.look is not None:
             self.look.initialize(generator)
+        if self.value is not None:
+            # a word that is looked at is written as it is, until more is known: embeddings of
+            # words that translate each other can be alike from the start
+            self.value.weight.data[:, 2 * self.settings.dim :] = torch.eye(self.settings.dim)
 
     def matrices(self) -> Stacks:
         """Each gate is a matrix of its own."""
@@ -142,6 +148,37 @@ class RecurrentSeq2Seq(EncoderDecoder):
         state.cells = after if isinstance(after, tuple) else (after,)
         return out
 
+    def _run_once(self, x: Tensor, state: RecurrentState) -> Tensor:
+        """The cells over one token x (R, C); several times as fast as a sequence of one."""
+        after: list[tuple[Tensor, ...]] = []
+        for layer in range(self.settings.depth):
+            before = tuple(part[layer] for part in state.cells)
+            if self.gates is None:
+                names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+                weights = [getattr(self.decoder, f"{name}_l{layer}") for name in names]
+                if len(before) == 2:
+                    after.append(torch.lstm_cell(x, before, *weights))
+                else:
+                    after.append((torch.gru_cell(x, before[0], *weights),))
+            else:
+                inputs, recurrent = self.gates[layer]
+                after.append(_cell(inputs(x), recurrent(before[0]), before))
+            x = after[-1][0]
+        state.cells = tuple(torch.stack(parts) for parts in zip(*after, strict=True))
+        return x
+
+    def quantize(self) -> None:
+        self.gates = [
+            tuple(
+                Int8Linear(
+                    getattr(self.decoder, f"weight_{part}"), getattr(self.decoder, f"bias_{part}")
+                )
+                for part in (f"ih_l{layer}", f"hh_l{layer}")
+            )
+            for layer in range(self.settings.depth)
+        ]
+        super().quantize()
+
     def _read_out(self, h: Tensor, memory: Memory) -> tuple[Tensor, Tensor | None]:
         """What the head scores (N, T, C) for states h, and the weights (N, T, S)."""
         mixed: Tensor = self.readout(h)
@@ -172,7 +209,8 @@ class RecurrentSeq2Seq(EncoderDecoder):
         """One step with input feeding: x (N K, C) goes in beside the last readout."""
         assert state.readout is not None
         both = torch.cat([x, state.readout.to(x.dtype)], dim=-1)
-        h = self._run(both[:, None], state).view(len(memory), -1, self.settings.dim)
+        run = self._run(both[:, None], state) if self.training else self._run_once(both, state)
+        h = run.view(len(memory), -1, self.settings.dim)
         readout, weights = self._read_out(self.dropout(h), memory)
         state.readout = readout.flatten(0, 1)
         return readout, weights
@@ -193,8 +231,20 @@ class RecurrentSeq2Seq(EncoderDecoder):
         x = self._embed(self.target_table, ids.flatten())  # (N K, C)
         if self.settings.input_feeding:
             return self._feed(x, state, memory)
-        h = self._run(x[:, None], state).view(*ids.shape, -1)  # (N, K, C)
+        h = self._run_once(x, state).view(*ids.shape, -1)  # (N, K, C)
         return self._read_out(h, memory)
+
+
+def _cell(x: Tensor, h: Tensor, before: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """One step of an LSTM or a GRU, from what its matrices made of the input and the state."""
+    if len(before) == 2:
+        enter, forget, new, leave = (x + h).chunk(4, dim=-1)
+        cell = forget.sigmoid() * before[1] + enter.sigmoid() * new.tanh()
+        return leave.sigmoid() * cell.tanh(), cell
+    (reset, update, new), (h_reset, h_update, h_new) = x.chunk(3, dim=-1), h.chunk(3, dim=-1)
+    candidate = torch.tanh(new + (reset + h_reset).sigmoid() * h_new)
+    update = (update + h_update).sigmoid()
+    return ((1 - update) * candidate + update * before[0],)
 
 
 def _turned(lengths: Tensor, size: int) -> Tensor:

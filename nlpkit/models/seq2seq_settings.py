@@ -95,6 +95,10 @@ class Seq2SeqArchitecture:
         """Width of the feed-forward network."""
         return self.hidden or 4 * self.dim
 
+    def padded(self, vocab: int) -> int | None:
+        """The size of a table that may have more rows than its codec has tokens: Marian's."""
+        return vocab if self.halves else None
+
     def count_parameters(self) -> int:
         """About how many numbers a model of these settings learns, without making it."""
         dim = self.dim

@@ -42,7 +42,8 @@ def alignment_scores(
         assert weight is not None
         return F.linear(q, weight[: k.size(1)])
     if name == "additive":
-        assert weight is not None and vector is not None
+        assert weight is not None
+        assert vector is not None
         for_query, for_key = weight.chunk(2, dim=1)
         # W [q; k] is the sum of two products, of which each state needs its own just once
         both = F.linear(q, for_query).unsqueeze(2) + F.linear(k, for_key).unsqueeze(1)

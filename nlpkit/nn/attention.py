@@ -103,8 +103,7 @@ class MultiHeadAttention(nn.Module):
 
     def _half(self, x: Tensor, half: int) -> Tensor:
         """Queries (half 0) or keys (half 1) of x (B, T, C) alone: (B, H, T, D)."""
-        bias = None if self.qk.bias is None else self.qk.bias.chunk(2)[half]
-        part = F.linear(x, self.qk.weight.chunk(2)[half], bias).unflatten(-1, (self.heads, -1))
+        part = self.qk.use_half(x, half).unflatten(-1, (self.heads, -1))
         if self.gains is not None:
             part = F.layer_norm(part, part.shape[-1:], self.gains)
         return part.transpose(1, 2)

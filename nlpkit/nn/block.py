@@ -138,7 +138,8 @@ class Block(nn.Module):
         cache: KeyValueCache | None = None,
     ) -> Tensor:
         """What its attention to the memory looks at, (B, H, T, S)."""
-        assert self.cross is not None and self.norm_cross is not None
+        assert self.cross is not None
+        assert self.norm_cross is not None
         post = self.settings.norm == "post"
         x = x + self.attention(x if post else self.norm_1(x), rotary, cache=cache)
         asking = self.norm_1(x) if post else self.norm_cross(x)

@@ -36,6 +36,11 @@ class Linear(nn.Linear):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
+    def use_half(self, x: Tensor, number: int) -> Tensor:
+        """What the upper or the lower half of the matrix makes of x."""
+        bias = None if self.bias is None else self.bias.chunk(2)[number]
+        return F.linear(x, self.weight.chunk(2)[number], bias)
+
 
 class Embedding(nn.Embedding):
     """A table whose rows come from ``initialize()`` or a file, not from its making."""

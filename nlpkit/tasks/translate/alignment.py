@@ -24,7 +24,9 @@ def pharaoh(weights: Rows, ends: bool = True) -> str:
     '0-0 1-1'
     """
     rows = [row[:-1] for row in weights[:-1]] if ends else weights
-    pairs = [(max(range(len(row)), key=row.__getitem__), place) for place, row in enumerate(rows) if row]
+    pairs = [
+        (max(range(len(row)), key=row.__getitem__), place) for place, row in enumerate(rows) if row
+    ]
     return " ".join(f"{source}-{target}" for source, target in sorted(pairs))
 
 
@@ -49,10 +51,17 @@ def heat_map(source: Sequence[str], target: Sequence[str], weights: Rows) -> str
     tall = max(map(len, source), default=0)
     lines = []
     for place in range(tall):  # source tokens stand upright, their ends at the bottom
-        column = [token[place - tall + len(token)] if place >= tall - len(token) else " " for token in source]
-        lines.append((" " * margin + "".join(c + " " * (_CELL - width(c)) for c in column)).rstrip())
+        column = [
+            token[place - tall + len(token)] if place >= tall - len(token) else " "
+            for token in source
+        ]
+        lines.append(
+            (" " * margin + "".join(c + " " * (_CELL - width(c)) for c in column)).rstrip()
+        )
     for token, row in zip(target, weights, strict=True):
-        shades = (_SHADES[min(len(_SHADES) - 1, int(value * len(_SHADES)))] * _CELL for value in row)
+        shades = (
+            _SHADES[min(len(_SHADES) - 1, int(value * len(_SHADES)))] * _CELL for value in row
+        )
         lines.append((token + " " * (margin - width(token)) + "".join(shades)).rstrip())
     return "\n".join(lines)
 
@@ -65,9 +74,7 @@ def check_drawing(path: str) -> None:
         check_picture(path)
 
 
-def draw_alignment(
-    source: Sequence[str], target: Sequence[str], weights: Rows, path: str
-) -> None:
+def draw_alignment(source: Sequence[str], target: Sequence[str], weights: Rows, path: str) -> None:
     """The heat map as a picture or, for a name that ends in .html, a page."""
     if path.lower().endswith((".html", ".htm")):
         textio.write_text(path, _page(source, target, weights))

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
@@ -49,11 +49,12 @@ class Tokens(Protocol):
 class SubwordTokens:
     """Byte-level BPE, in which nothing is unknown."""
 
-    def __init__(self, subwords: Subwords) -> None:
+    def __init__(self, subwords: Subwords, size: int | None = None) -> None:
         self.subwords = subwords
+        self.size = size or len(subwords)  # an embedding may have been padded to a round number
 
     def __len__(self) -> int:
-        return len(self.subwords)
+        return self.size
 
     def split(self, text: str) -> list[tuple[str, int]]:
         ids = self.subwords.encode(text)
@@ -218,12 +219,17 @@ def make_codec(texts: Sequence[str], tokenizer: str, vocab_size: int = 4000) -> 
     return Codec(tokens, features)
 
 
-def read_codec(folder: Path, name: str) -> Codec:
-    """What ``Codec.write`` wrote."""
+def read_codec(folder: Path, name: str, size: int | None = None) -> Codec:
+    """What ``Codec.write`` wrote; a table of ``size`` rows may have more than its subwords."""
+    listed = folder / f"{name}.features.json"
+    features = schema.read(
+        list[str], modeldir.read_json(listed) if listed.is_file() else [], str(listed)
+    )
     tokens: Tokens | None = None
     file = folder / f"{name}.tokenizer.json"
     if file.is_file():
-        tokens = SubwordTokens(Subwords.load(str(file)))
+        rows = None if size is None else size - FIRST - len(features)
+        tokens = SubwordTokens(Subwords.load(str(file)), rows)
     file = folder / f"{name}.characters.json"
     if tokens is None and file.is_file():
         tokens = CharacterTokens(Characters.from_file(modeldir.read_json(file), str(file)))
@@ -233,9 +239,7 @@ def read_codec(folder: Path, name: str) -> Codec:
             tokens = WordTokens(Vocab.load(str(file)), kind)
     if tokens is None:
         raise NlpkitError(f"{folder} has no tokeniser of its {name} side", hint=schema.AGAIN)
-    file = folder / f"{name}.features.json"
-    features: Any = modeldir.read_json(file) if file.is_file() else []
-    return Codec(tokens, schema.read(list[str], features, str(file)))
+    return Codec(tokens, features)
 
 
 def unknown_share(codec: Codec, texts: Iterable[str]) -> float:

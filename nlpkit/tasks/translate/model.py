@@ -72,14 +72,16 @@ class Translator(modeldir.Model):
     def __repr__(self) -> str:
         shape = self.model.settings
         what = shape.model if shape.model == "transformer" else f"{shape.model}, {shape.attention}"
-        return f"<Translator: {what}, width {shape.dim}, {self.model.count_parameters():,} parameters>"
+        return (
+            f"<Translator: {what}, width {shape.dim}, {self.model.count_parameters():,} parameters>"
+        )
 
     # --- files ----------------------------------------------------------------------------------
 
     def write(self, folder: Path) -> None:
         """Write everything but ``config.json`` into a folder that ``modeldir.create`` gave."""
         self.source.write(folder, "source")
-        if not self.model.settings.joint:
+        if self.target is not self.source:
             self.target.write(folder, "target")
         tensors = dict(self.model.state_dict())
         if self.model.settings.joint:
@@ -96,8 +98,10 @@ class Translator(modeldir.Model):
         shape = Seq2SeqArchitecture.from_dict(
             config.settings.get("architecture"), f"{where}.architecture"
         )
-        source = read_codec(folder, "source")
-        target = source if shape.joint else read_codec(folder, "target")
+        source = read_codec(folder, "source", shape.padded(shape.source_vocab))
+        target = source
+        if not shape.joint or any(folder.glob("target.*")):
+            target = read_codec(folder, "target", shape.padded(shape.target_vocab))
         for name, codec, size in (
             ("source", source, shape.source_vocab),
             ("target", target, shape.target_vocab),
@@ -117,6 +121,12 @@ class Translator(modeldir.Model):
     def work(self, tokens: int) -> int:
         """About how many multiply-adds it takes to read or write so many tokens."""
         return tokens * self.model.count_parameters()
+
+    def quantize(self) -> None:
+        """Turn weights into 8-bit integers; the model can then be used, not trained or saved."""
+        if self.device.type != "cpu":
+            raise NlpkitError("8-bit weights are for the CPU", hint="`device` cpu")
+        self.model.quantize()
 
     # --- use ------------------------------------------------------------------------------------
 
@@ -263,7 +273,13 @@ class Translator(modeldir.Model):
         if not settings.keep_loops:
             text, cut = cut_loops(source.partition("\t")[0], text)
         return Answer(
-            text, found.score, found.log_probability, found.ids, found.attention, cut, found.complete
+            text,
+            found.score,
+            found.log_probability,
+            found.ids,
+            found.attention,
+            cut,
+            found.complete,
         )
 
     def target_rows(self, targets: Sequence[str]) -> list[list[int]]:

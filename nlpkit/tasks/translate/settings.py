@@ -11,6 +11,7 @@ from nlpkit.training.settings import TrainerSettings
 
 DECODING = "Search"
 _SHORT = 480.0  # seconds: with less time a smaller model learns more
+_BATCH = 2750  # tokens
 _FEW = 6_000  # pairs, from which a small model learns as much as there is
 
 
@@ -80,14 +81,22 @@ class TranslateSettings(TrainerSettings):
     epochs: int | None = option(
         None, "Times over the data, without --max-time.", low=1, high=MANY, group=TRAINING
     )
-    batch_tokens: int = option(
-        2750, "Tokens of the longer side to a step and process.", low=1, high=MANY, group=TRAINING
+    batch_tokens: int | None = option(
+        None,
+        "Tokens of the longer side to a step and process.",
+        low=1,
+        high=MANY,
+        shown_default="up to 2750",
+        group=TRAINING,
     )
     optimizer: Literal["muon", "adamw"] = option(
         "muon", "muon: Muon for hidden matrices, AdamW else.", group=TRAINING
     )
     smoothing: float = option(
-        0.1, "Probability that labels give away (label smoothing).", low=0.0, high=0.9,
+        0.1,
+        "Probability that labels give away (label smoothing).",
+        low=0.0,
+        high=0.9,
         group=TRAINING,
     )
     average: float = option(
@@ -107,6 +116,14 @@ class TranslateSettings(TrainerSettings):
         """Whether both sides have one vocabulary."""
         source, target = self.tokenizers
         return source == target and not self.separate
+
+    def pick_batch(self, tokens: int) -> int:
+        """Tokens to a batch, by those of the data: few pairs are to be seen in many steps.
+
+        >>> TranslateSettings().pick_batch(1_000_000), TranslateSettings().pick_batch(30_000)
+        (2750, 600)
+        """
+        return self.batch_tokens or min(_BATCH, max(_BATCH // 10, tokens // 50))
 
     def pick_model(self, pairs: int) -> tuple[Kind, int, int]:
         """Kind, width and layers, by the data and the time there is.
@@ -177,7 +194,10 @@ class PredictSettings:
         0.0, "Above 0: answers that look at all of the source.", low=0.0, high=10.0, group=DECODING
     )
     max_length: float = option(
-        2.0, "Longest answer, in lengths of the source (and 10 tokens).", low=0.01, high=1000.0,
+        2.0,
+        "Longest answer, in lengths of the source (and 10 tokens).",
+        low=0.01,
+        high=1000.0,
         group=DECODING,
     )
     no_repeat_ngram: int = option(
@@ -187,9 +207,7 @@ class PredictSettings:
     copy_unknown: bool = option(
         False, "For a word it has not, the source's that it looks at.", group=DECODING
     )
-    keep_loops: bool = option(
-        False, "Leave words that are repeated over and over.", group=DECODING
-    )
+    keep_loops: bool = option(False, "Leave words that are repeated over and over.", group=DECODING)
     sampling: bool = option(False, "Draw answers instead of searching.", group=DECODING)
     temperature: float = option(
         1.0, "For --sampling: below 1 plays safe.", low=0.0, high=100.0, group=DECODING
@@ -198,11 +216,17 @@ class PredictSettings:
         0, "For --sampling: from the K likeliest only; 0 is all.", low=0, high=MANY, group=DECODING
     )
     top_p: float = option(
-        1.0, "For --sampling: the likeliest of this probability.", low=1e-9, high=1.0,
+        1.0,
+        "For --sampling: the likeliest of this probability.",
+        low=1e-9,
+        high=1.0,
         group=DECODING,
     )
     batch_size: int = option(
-        32, "Sentences at a time; the answers do not depend on it.", low=1, high=LONGEST,
+        32,
+        "Sentences at a time; the answers do not depend on it.",
+        low=1,
+        high=LONGEST,
         group=DECODING,
     )
     seed: int = option(1, "Seed of --sampling.", low=0, high=2**32 - 1, group=DECODING)

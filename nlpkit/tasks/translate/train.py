@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nlpkit import modeldir, registry, settings as limits
+from nlpkit import modeldir, registry
+from nlpkit import settings as limits
 from nlpkit.device import check_training_memory
 from nlpkit.errors import NlpkitError
 from nlpkit.models.build import make_optimizers
@@ -79,6 +80,7 @@ class TranslateRun:
                 f"all {len(kept):,} pairs are longer than `max_length` {settings.max_length}",
                 hint="a larger `max_length`",
             )
+        self.batch_tokens = settings.pick_batch(sum(map(len, self.targets)))
         self.model = self._make_model()
         self.data_hash = modeldir.data_hash(f"{p.source}\n{p.target}\n".encode() for p in kept)
         self.trainer = self._make_trainer(clock)
@@ -96,7 +98,7 @@ class TranslateRun:
         check_training_memory(
             shape.count_parameters(),
             self.device,
-            activations=settings.batch_tokens * (2 * shape.written + 20 * shape.dim * shape.layers),
+            activations=self.batch_tokens * (2 * shape.written + 20 * shape.dim * shape.layers),
             batch="batch_tokens",
         )
         model = build_seq2seq(shape, settings.seed)
@@ -127,7 +129,7 @@ class TranslateRun:
         batches = Batches(
             [[begin, *row] for row in self.targets],
             self.sources,
-            tokens=settings.batch_tokens,
+            tokens=self.batch_tokens,
             seed=settings.seed,
             fill=PAD,
         )
