@@ -36,6 +36,8 @@ class TransformerState(DecoderState):
 class TransformerSeq2Seq(EncoderDecoder):
     """The whole model."""
 
+    waves: Tensor | None  # (T, C), of sinusoidal positions
+
     def __init__(self, settings: Seq2SeqArchitecture) -> None:
         super().__init__(settings)
         common: dict[str, Any] = {
@@ -68,13 +70,13 @@ class TransformerSeq2Seq(EncoderDecoder):
         learned = settings.positions == "learned"
         self.source_position = Embedding(length, settings.dim) if learned else None
         self.target_position = Embedding(length, settings.dim) if learned else None
-        self.waves: Tensor | None = None
+        waves = None
         if settings.positions == "sinusoidal":
             with torch.device("cpu"):
                 waves = sinusoidal(length, settings.dim)  # (T, C)
             if settings.halves:
                 waves = torch.cat([waves[:, 0::2], waves[:, 1::2]], dim=1)
-            self.register_buffer("waves", waves, persistent=False)
+        self.register_buffer("waves", waves, persistent=False)
 
     def initialize(self, generator: torch.Generator) -> None:
         """Post-norm needs what is added to the stream from the start; pre-norm starts at zero."""

@@ -39,7 +39,6 @@ def embed_pairs(
         counts[found] += times
     matrix = counts.reshape(size, size)
     alone = matrix.diagonal().copy()  # how many pairs have an id
-    np.fill_diagonal(matrix, 0.0)
     expected = np.outer(alone, alone) / max(1, len(rows))
     with np.errstate(divide="ignore", invalid="ignore"):
         matrix = np.log(matrix / expected)
@@ -48,14 +47,18 @@ def embed_pairs(
 
 
 def _strongest(matrix: NDArray[np.float32], dim: int, seed: int) -> NDArray[np.float32]:
-    """The strongest directions of a symmetric matrix, by random projection (Halko et al., 2011)."""
+    """The strongest directions of a symmetric matrix, by random projection (Halko et al., 2011).
+
+    Only those in which ids that stand together have the same sign: products of two vectors are then
+    like the numbers of the matrix.
+    """
     generator = np.random.default_rng(seed)
-    sketch = generator.standard_normal((len(matrix), min(len(matrix), dim + 16))).astype("f4")
+    sketch = generator.standard_normal((len(matrix), min(len(matrix), dim + dim // 4 + 8))).astype("f4")
     for _ in range(3):
         sketch, _ = np.linalg.qr(matrix @ sketch)
     values, turned = np.linalg.eigh(sketch.T @ matrix @ sketch)
-    strongest = np.argsort(-np.abs(values))[:dim]
-    vectors = sketch @ turned[:, strongest] * np.sqrt(np.abs(values[strongest]))
+    strongest = np.argsort(-values)[:dim]
+    vectors = sketch @ turned[:, strongest] * np.sqrt(np.maximum(values[strongest], 0.0))
     # an id that is in no pair, and what is too rare to tell, keeps a small random vector
     scale = np.sqrt(np.mean(np.square(vectors))) or 1.0
     vectors = vectors / scale + 0.1 * generator.standard_normal(vectors.shape)
