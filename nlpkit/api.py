@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nlpkit.tasks.lm.model import GptModel
     from nlpkit.tasks.names.model import NamesModel
     from nlpkit.tasks.tag.predictor import Tagger
+    from nlpkit.tasks.translate.model import Translator
     from nlpkit.text.conll import Format as TagFormat
     from nlpkit.text.subwords import Subwords
     from nlpkit.training.loop import Progress, Trainer
@@ -205,6 +206,43 @@ def train_classifier(
     )
     _fit(run.trainer, on_progress)
     return _from_python(run.finished())
+
+
+def train_seq2seq(
+    pairs: PathName | Iterable[tuple[str, str]],
+    *,
+    dev: PathName | Iterable[tuple[str, str]] | None = None,
+    device: str = "auto",
+    on_progress: Callable[[Progress], None] | None = None,
+    **settings: Any,
+) -> Translator:
+    """An encoder-decoder from (source, target) pairs, or from a file of them.
+
+    Settings are those of ``nlpkit.tasks.translate.settings.TranslateSettings``. The best weights on
+    the pairs of ``dev`` are kept.
+
+    >>> digits = dict(zip("0123456789", "zero one two three four five six seven eight nine".split()))
+    >>> pairs = [(f"{a} {b}", f"{digits[a]} {digits[b]}") for a in digits for b in digits]
+    >>> model = train_seq2seq(pairs, tokenizer="word", dim=32, epochs=40)
+    >>> model.translate(["4 2"])
+    ['four two']
+    """
+    from nlpkit.device import pick_device
+    from nlpkit.tasks.translate.data import Pair, read_pairs
+    from nlpkit.tasks.translate.settings import TranslateSettings
+    from nlpkit.tasks.translate.train import TranslateRun
+
+    def read(data: PathName | Iterable[tuple[str, str]]) -> list[Pair]:
+        path = _path(data)
+        if path is not None:
+            return read_pairs(path)
+        return [Pair(*pair) for pair in data]  # type: ignore[union-attr]
+
+    wanted = _settings("train_seq2seq", TranslateSettings, settings)
+    held = [] if dev is None else read(dev)
+    run = TranslateRun(read(pairs), wanted, dev=held, device=pick_device(device))
+    _fit(run.trainer, on_progress)
+    return _from_python(run.finish())
 
 
 def train_names(

@@ -25,24 +25,15 @@ class TextScore:
     signature: str = ""
 
 
-def _sacrebleu() -> Any:
-    try:
-        import sacrebleu
-    except ImportError:
-        raise NlpkitError(
-            "BLEU and chrF are computed by sacrebleu, which is not installed",
-            hint="pip install sacrebleu",
-        ) from None
-    return sacrebleu
-
-
 def bleu(answers: Sequence[str], references: Sequence[str]) -> Any:
     """sacrebleu's corpus BLEU (Papineni et al., 2002): 13a tokens, cased.
 
     >>> round(bleu(["the cat sat on the mat"], ["the cat sat on the mat"]).score)
     100
     """
-    return _sacrebleu().corpus_bleu(list(answers), [list(references)])
+    import sacrebleu
+
+    return sacrebleu.corpus_bleu(list(answers), [list(references)])
 
 
 def exact_matches(answers: Sequence[str], references: Sequence[str]) -> list[bool]:
@@ -100,8 +91,9 @@ class TextStatistics:
     ) -> None:
         if not answers:
             raise NlpkitError("no texts to score", hint="a file that is not empty")
-        library = _sacrebleu()
-        self.metrics = {"bleu": library.metrics.BLEU(), "chrf": library.metrics.CHRF()}
+        from sacrebleu.metrics import BLEU, CHRF
+
+        self.metrics = {"bleu": BLEU(), "chrf": CHRF()}
         self.parts: dict[str, NDArray[np.float64]] = {}
         self.signatures: dict[str, str] = {}
         for name, metric in self.metrics.items():
