@@ -88,7 +88,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         temporary = _new_temporary(target)
         yield temporary
-        for file in temporary.iterdir():
+        for file in (inner for inner in temporary.rglob("*") if inner.is_file()):
             step("fsync")
             with open(file, "rb") as handle:
                 os.fsync(handle.fileno())

@@ -20,6 +20,9 @@ GPT = "gpt"
 TAGGER = "tagger"
 CLASSIFIER = "classifier"
 SEQ2SEQ = "seq2seq"
+BERT = "bert"
+BERT_INDEX = "bert-index"
+ELMO = "elmo"
 
 _VECTORS_CLASS = "nlpkit.vectors.store:Vectors"
 CLASSES = {  # kind -> "module:class"; a class has load(path)
@@ -30,14 +33,17 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
     TAGGER: "nlpkit.tasks.tag.predictor:Tagger",
     CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
     SEQ2SEQ: "nlpkit.tasks.translate.model:Translator",
+    BERT: "nlpkit.models.bert_model:BertModel",
+    BERT_INDEX: "nlpkit.tasks.bert.index:SearchIndex",
+    ELMO: "nlpkit.tasks.elmo.model:ElmoModel",
 }
 
 
 def load(path: str | os.PathLike[str]) -> Any:
     """The object of a model folder, whatever its kind, or the vectors of a file.
 
-    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``Tagger``, ``Classifier`` or
-    ``Translator``; files of word vectors (word2vec text and binary, GloVe, fastText's .vec and
+    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``BertModel``, ``Tagger``, ``Classifier``
+    or ``Translator``; files of word vectors (word2vec text and binary, GloVe, fastText's .vec and
     .bin) give ``Vectors``.
 
     >>> load("pos.model").tag(["Time", "flies"])  # doctest: +SKIP

@@ -12,10 +12,8 @@ sees half a file and a failed run leaves the old one untouched.
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import contextlib
-import gzip
 import json
 import lzma
 import os
@@ -27,6 +25,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, BinaryIO, NoReturn, cast
 
+from nlpkit import compression
 from nlpkit.errors import NlpkitError
 from nlpkit.faults import step
 
@@ -35,7 +34,7 @@ STDIN = "-"
 ERROR_POLICIES = ("strict", "replace", "ignore")
 LONGEST_LINE = 1 << 26
 LONGEST_LINE_VARIABLE = "NLPKIT_MAX_LINE"
-COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+COMPRESSED = compression.ENDINGS
 _BOM = codecs.BOM_UTF8
 
 
@@ -91,31 +90,27 @@ def source_name(path: str) -> str:
 
 
 def open_binary(path: str) -> BinaryIO:
-    """Open a path (or ``-``) for reading bytes, decompressing by the name's ending."""
+    """Open a path (or ``-``) for reading bytes, decompressing by its ending or first bytes."""
     if path == STDIN:
         if sys.stdin is None:
             raise NlpkitError("standard input is closed", hint="pipe text in or name a file")
-        return sys.stdin.buffer
+        return compression.open_sniffed(cast(BinaryIO, sys.stdin.buffer))
     if os.path.isdir(path):
         raise NlpkitError(f"{path} is a directory", hint=f"{path}/*.txt for the files in it")
     try:
-        if path.endswith(".gz"):
-            return cast(BinaryIO, gzip.open(path, "rb"))
-        if path.endswith(".bz2"):
-            return cast(BinaryIO, bz2.open(path, "rb"))
-        if path.endswith(".xz"):
-            return cast(BinaryIO, lzma.open(path, "rb"))
-        if path.endswith(".zst"):
-            from nlpkit.zstd import open_zstd
-
-            return open_zstd(path)
-        return open(path, "rb")
+        if kind := compression.ending(path):
+            return compression.decompress(path, kind)
+        return compression.open_sniffed(open(path, "rb"))
     except FileNotFoundError:
-        raise NlpkitError(
-            f"no such file: {path}", hint="check the path, or - for standard input"
-        ) from None
+        raise NlpkitError(f"no such file: {path}", hint=_where_to_look(path)) from None
     except OSError as error:
         raise NlpkitError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _where_to_look(path: str) -> str:
+    if "sample_corpora" in path.split("/"):
+        return "nlpkit samples . puts the sample corpora here"
+    return "check the path, or - for standard input"
 
 
 @contextlib.contextmanager
@@ -127,8 +122,9 @@ def _reading(path: str) -> Iterator[BinaryIO]:
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             raise
-        what = "decompress" if path.endswith(COMPRESSED) else "read"
-        reason = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None)
+        what = "read" if reason and not path.endswith(COMPRESSED) else "decompress"
+        reason = reason or error
         raise NlpkitError(f"cannot {what} {source_name(path)}: {reason}") from None
     finally:
         if path != STDIN:
@@ -346,6 +342,17 @@ def atomic_writer(path: str) -> Iterator[IO[bytes]]:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
+
+
+@contextlib.contextmanager
+def output_writer(path: str) -> Iterator[IO[bytes]]:
+    """``atomic_writer``, compressed if the name ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zst``."""
+    with atomic_writer(path) as out:
+        if kind := compression.ending(path):
+            with compression.compressing(out, kind) as packed:
+                yield packed
+        else:
+            yield out
 
 
 def short_name(name: str) -> str:

@@ -1,21 +1,28 @@
-"""A ``.zst`` file as a stream of bytes that notices when the file has been cut short.
+"""Zstandard: a stream of bytes that notices when it has been cut short, and one to write to.
 
 The reader of the ``zstandard`` library takes a missing end for the end, which would turn half a
-file into a whole one without a word. Left out: writing.
+file into a whole one without a word.
 """
 
 from __future__ import annotations
 
 import io
-from typing import BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
 # A few bytes can stand for very many: little is read at a time so that memory stays bounded.
 READ_SIZE = 1024
 
 
-def open_zstd(path: str) -> BinaryIO:
-    """Open for reading; frames one behind the other are one stream, as for ``gzip``."""
-    return cast(BinaryIO, io.BufferedReader(_Frames(open(path, "rb")), buffer_size=1 << 16))
+def open_zstd(file: BinaryIO) -> BinaryIO:
+    """What a file holds; frames one behind the other are one stream, as for ``gzip``."""
+    return cast(BinaryIO, io.BufferedReader(_Frames(file), buffer_size=1 << 16))
+
+
+def zstd_writer(out: IO[bytes]) -> IO[bytes]:
+    """A stream that compresses into ``out``, which stays open when it is closed."""
+    import zstandard
+
+    return cast(IO[bytes], zstandard.ZstdCompressor().stream_writer(out, closefd=False))
 
 
 class _Frames(io.RawIOBase):

@@ -23,6 +23,7 @@ SIZES = {
     "tag": ["--hidden", "8", "--word-dim", "8", "--epochs", "12", "--lr", "0.01"],
     "classify": ["--hidden", "8", "--dim", "8"],
     "word2vec": ["--dim", "8", "--epochs", "10", "--min-count", "1"],
+    "elmo": ["--dim", "8", "--hidden", "12", "--filters", "16", "--longest-word", "10"],
 }
 DATA = {
     "names": ["names.tsv", "--test-file", "names.tsv", "--lr", "0.02"],
@@ -30,6 +31,7 @@ DATA = {
     "tag": ["tagged.txt", "--dev", "tagged.txt", "--batch-tokens", "16"],
     "classify": ["texts.tsv", "--dev", "texts.tsv", "--batch-size", "4"],
     "word2vec": ["groups.txt", "--sample", "0"],
+    "elmo": ["text.txt", "--min-count", "1", "--epochs", "20", "--lr", "0.02"],
 }
 # One at a time, each choice is tried with the defaults of the other options. For word2vec all are
 # combined: each combination is a kernel of its own.
@@ -76,6 +78,7 @@ class Kind:
             ),
             "tag": (["tag", "evaluate", model, "tagged.txt", "--json"], ""),
             "classify": (["classify", "predict", model, "texts.txt", "--json"], ""),
+            "elmo": (["elmo", "embed", model, "--layer", "top"], f"{SENTENCE}\n"),
             "word2vec": (["vectors", "nearest", "-m", model, "-n", "1", "--json"], "red\ndog\n"),
         }[self.command]
         return arguments, text
@@ -139,6 +142,7 @@ def kinds() -> list[Kind]:
     found.append(Kind("classify", ("--model", *textbook)))
     found.append(Kind("tag", ("--vectors", "given.txt", "--fine-tune")))
     found.append(Kind("classify", ("--model", "cnn", "--vectors", "given.txt")))
+    found.append(Kind("elmo", ()))
     combined: list[tuple[str, ...]] = [()]
     for option in WORD2VEC:
         combined = [
@@ -228,12 +232,23 @@ def _word2vec(rows: list[Any]) -> None:
         assert any({row["query"], row["word"]} <= set(group) for group in GROUPS), row
 
 
+def _elmo(rows: list[Any]) -> None:
+    vectors = {}
+    for place, (word, vector) in enumerate(zip(*rows[0].values(), strict=True)):
+        vectors[word, place] = vector
+    assert len({len(vector) for vector in vectors.values()}) == 1
+    both = [vector for (word, _), vector in vectors.items() if word == "the"]
+    assert len(both) == 3
+    assert both[0] != both[1], "a word has other vectors in other places"
+
+
 LEARNED: dict[str, Callable[[list[Any]], None]] = {
     "names": _names,
     "gpt": _gpt,
     "tag": _tag,
     "classify": _classify,
     "word2vec": _word2vec,
+    "elmo": _elmo,
 }
 
 

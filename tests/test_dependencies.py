@@ -20,7 +20,9 @@ MODULES = {"scikit-learn": "sklearn"}  # where they are not called as what is in
 def test_every_import_is_declared_with_a_lower_bound_and_every_declaration_is_imported() -> None:
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     declared = {}
-    for line in project["dependencies"]:
+    extras = project["optional-dependencies"]
+    optional = [line for name, lines in extras.items() if name != "dev" for line in lines]
+    for line in [*project["dependencies"], *optional]:
         found = re.match(r"([\w-]+)>=[\d.]+", line)
         assert found, f"{line} has no lower bound"
         declared[MODULES.get(found[1], found[1])] = line

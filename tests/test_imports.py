@@ -126,6 +126,7 @@ LAYERS = """
     errors faults samples __init__
     settings
     zstd parallel textplot schema memory
+    compression
     textio
     folders manifest npy
     modeldir

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json as jsonlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
+from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
 from nlpkit.cli.rows import read_rows
 from nlpkit.errors import NlpkitError
+from nlpkit.text.records import ID_KEYS, Reading, extend, lines_of, rows_of, text_of
 
 app = new_app("Byte-level subwords: train, encode, decode.")
 
@@ -31,7 +33,9 @@ SubwordModel = Annotated[
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def train(
+    reading: Reading,
     inputs: options.Inputs = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The tokenizer.json to write.")
@@ -52,8 +56,6 @@ def train(
         ),
     ] = 2,
     special: options.Special = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
     quiet: options.Quiet = False,
 ) -> None:
     """Learn byte-level BPE merges from text.
@@ -70,15 +72,15 @@ def train(
 
     notes = Notes(quiet)
     textio.check_writable(output)
-    paths = options.resolve_inputs(inputs)
+    blocks = options.read_plain(inputs, reading, quiet=quiet)
     size = cuts = 0
 
     def texts() -> Iterator[str]:
         nonlocal size, cuts
-        for block in textio.read_blocks(paths, encoding=encoding, errors=errors):
+        for block in blocks:
             size += len(block.data)
             # whole blocks keep the line ends, which are worth merges too
-            parts = cut_long_pieces(block.text(errors))
+            parts = cut_long_pieces(block.text(reading.errors))
             cuts += len(parts) - 1
             yield from parts
 
@@ -101,15 +103,16 @@ def train(
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def encode(
+    reading: Reading,
     inputs: options.Inputs = None,
     model: SubwordModel = "tokenizer.json",
     format: options.TextFormat = None,
     json: options.Json = False,
     output: options.Output = "-",
     jobs: options.Jobs = 1,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
 ) -> None:
     """Turn text into subword ids, a line of ids for a line of text.
 
@@ -125,8 +128,8 @@ def encode(
 
     Subwords.load(model)
     chosen = options.pick_format(format, json, "text")
-    blocks = options.read_inputs(inputs, encoding, errors)
-    make = partial(_make_encoder, model, chosen, errors)
+    blocks = options.read_records(inputs, reading, quiet=quiet)
+    make = partial(_make_encoder, model, chosen, reading.errors)
     with open_output(output) as out:
         for data in ordered_map(make, blocks, options.resolve_jobs(jobs)):
             out.write_bytes(data)
@@ -139,24 +142,39 @@ def _make_encoder(path: str, format: str, errors: str) -> Callable[[textio.Block
     model = Subwords.load(path)
 
     def encode_block(block: textio.Block) -> bytes:
-        rows = model.encode_many(block.lines(errors))
         if format == "text":
-            lines = [" ".join(map(str, ids)) for ids in rows]
-        else:
-            dump = jsonlib.JSONEncoder(ensure_ascii=False).encode
-            lines = [dump({"ids": ids, "tokens": model.symbols(ids)}) for ids in rows]
-        return "".join(line + "\n" for line in lines).encode()
+            rows = model.encode_many(lines_of(block, errors))
+            return "".join(" ".join(map(str, ids)) + "\n" for ids in rows).encode()
+        records = list(rows_of(block, errors))
+        rows = model.encode_many([text_of(row, block.source) for row in records])
+        dump = jsonlib.JSONEncoder(ensure_ascii=False).encode
+        lines = [
+            dump(extend(row.record, ids=ids, tokens=model.symbols(ids)))
+            for row, ids in zip(records, rows, strict=True)
+        ]
+        return "".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace")
 
     return encode_block
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def decode(
+    reading: Reading,
     inputs: options.Inputs = None,
     model: SubwordModel = "tokenizer.json",
+    format: Annotated[
+        Literal["text", "jsonl"] | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="text: a line for a line; jsonl: one object per line.",
+            show_default="text",
+        ),
+    ] = None,
+    json: options.Json = False,
     output: options.Output = "-",
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
 ) -> None:
     """Turn subword ids back into text.
 
@@ -169,9 +187,14 @@ def decode(
     from nlpkit.text.subwords import Subwords
 
     subwords = Subwords.load(model)
-    blocks = options.read_inputs(inputs, encoding, errors)
+    chosen = options.pick_format(format, json, "text")
+    blocks = options.read_records(inputs, reading, ID_KEYS, quiet=quiet)
     with open_output(output) as out:
-        for rows in read_rows(blocks, errors):
-            for row in rows:
-                out.write(subwords.decode(row) + "\n")
+        for rows in read_rows(blocks, reading.errors):
+            for row, ids in rows:
+                text = subwords.decode(ids)
+                if chosen == "jsonl":
+                    out.write_json({**row.record, "text": text})
+                else:
+                    out.write(text + "\n")
             out.flush()

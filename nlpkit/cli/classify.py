@@ -219,7 +219,8 @@ def predict(
     """Label texts, a text a line, as a stream.
 
     A line out for each line in: label, tab, probability, for the k likeliest labels over the
-    threshold. The keys of jsonl are text and labels, a list of label and probability.
+    threshold. MODEL may be a file of fastText's, .bin or .ftz, which answers as it does there. The
+    keys of jsonl are text and labels, a list of label and probability.
 
     Examples:
       $ echo "The soup was cold and the waiter rude." | nlpkit classify predict reviews.model
@@ -228,11 +229,11 @@ def predict(
     labelling.calm_threads()
     from nlpkit.cli.classify_output import write_predictions
     from nlpkit.tasks.classify.data import stream_texts
-    from nlpkit.tasks.classify.predictor import Classifier
+    from nlpkit.tasks.classify.fasttext import open_classifier
 
     chosen = options.pick_format(format, json, "tsv")
     paths = options.resolve_inputs(inputs)
-    classifier = Classifier.load(model)
+    classifier = open_classifier(model)
     blocks = textio.read_blocks(paths, encoding=encoding, errors=errors)
     json_lines = {"auto": None, "text": False, "jsonl": True}[input]
     with open_output(output) as out:
@@ -270,14 +271,14 @@ def evaluate(
     labelling.calm_threads()
     from nlpkit.cli import classify_output
     from nlpkit.tasks.classify.data import read_examples
-    from nlpkit.tasks.classify.predictor import Classifier
+    from nlpkit.tasks.classify.fasttext import open_classifier
     from nlpkit.tasks.classify.scores import score_labels
 
     if plot is not None:
         from nlpkit.plots import check_picture
 
         check_picture(plot)
-    classifier = Classifier.load(model)
+    classifier = open_classifier(model)
     examples = read_examples(
         test,
         format=format,

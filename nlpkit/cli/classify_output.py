@@ -14,6 +14,7 @@ from nlpkit.text.vocab import on_one_line
 from nlpkit.textplot import sparkline
 
 if TYPE_CHECKING:
+    from nlpkit.tasks.classify.fasttext import AnyClassifier
     from nlpkit.tasks.classify.predictor import Classifier
     from nlpkit.tasks.classify.scores import LabelScores
 
@@ -22,7 +23,7 @@ MOST_LABELS = 30  # of a confusion matrix
 
 def write_predictions(
     out: Writer,
-    classifier: Classifier,
+    classifier: AnyClassifier,
     texts: Sequence[str],
     *,
     k: int,

@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from nlpkit.cli import options
+from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.cli.rows import read_rows
 from nlpkit.text.pipeline import show
+from nlpkit.text.records import ID_KEYS, Reading
 from nlpkit.text.vocab import Vocab
 
 app = new_app()
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def decode(
+    reading: Reading,
     vocab: options.VocabFile,
     inputs: options.Inputs = None,
     skip_special: Annotated[
         bool, typer.Option("--skip-special", help="Leave out padding and other special tokens.")
     ] = False,
+    format: Annotated[
+        Literal["text", "jsonl"] | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="text: tokens between spaces; jsonl: an object per line.",
+            show_default="text",
+        ),
+    ] = None,
+    json: options.Json = False,
     output: options.Output = "-",
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
 ) -> None:
     """Turn ids back into tokens.
 
-    Ids stand between spaces or in jsonl, as 'nlpkit encode' and 'nlpkit pad' write them.
+    Ids stand between spaces or in jsonl, as 'nlpkit encode' and 'nlpkit pad' write them. jsonl has
+    the key tokens, and the other keys of a record that came in.
 
     Examples:
       $ nlpkit vocab build sample_corpora/world.txt -o world.vocab
@@ -38,10 +52,15 @@ def decode(
     loaded = Vocab.load(vocab)
     shown = {token: show(token) for token in loaded}
     special = frozenset(loaded.specials) if skip_special else frozenset()
-    blocks = options.read_inputs(inputs, encoding, errors)
+    chosen = options.pick_format(format, json, "text")
+    blocks = options.read_records(inputs, reading, ID_KEYS, quiet=quiet)
     with open_output(output) as out:
-        for rows in read_rows(blocks, errors):
-            for row in rows:
-                tokens = [token for token in loaded.decode(row) if token not in special]
-                out.write(" ".join([shown[token] for token in tokens]) + "\n")
+        for rows in read_rows(blocks, reading.errors):
+            for row, ids in rows:
+                tokens = [token for token in loaded.decode(ids) if token not in special]
+                if chosen == "jsonl":
+                    kept = {key: value for key, value in row.record.items() if key != "offsets"}
+                    out.write_json({**kept, "tokens": tokens})
+                else:
+                    out.write(" ".join([shown[token] for token in tokens]) + "\n")
             out.flush()

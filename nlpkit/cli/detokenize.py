@@ -7,41 +7,61 @@ from typing import Annotated, Literal
 import typer
 
 from nlpkit.cli import options
+from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.text.detokenize import detokenize as join_words
 from nlpkit.text.pipeline import SHOWN_SPACE
+from nlpkit.text.records import TOKEN_KEYS, Reading, rows_of, text_of
 
 app = new_app()
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def detokenize(
+    reading: Reading,
     inputs: options.Inputs = None,
     unit: Annotated[
         Literal["word", "char"],
         typer.Option("--unit", help="char: tokens were characters or pieces, with ▁ for a space."),
     ] = "word",
+    format: Annotated[
+        Literal["text", "jsonl"] | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="text: a line for a line; jsonl: an object per line.",
+            show_default="text",
+        ),
+    ] = None,
+    json: options.Json = False,
     output: options.Output = "-",
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
 ) -> None:
     """Join word tokens back into readable text.
 
     Tokens stand between spaces, a text a line, as 'nlpkit tokenize' writes them. Spaces, quotes,
-    brackets and contractions are put back the way one would write them.
+    brackets and contractions are put back the way one would write them. jsonl has the key text, and
+    the other keys of a record that came in.
 
     Examples:
       $ echo "I ca n't pay ( yet ) , he said ." | nlpkit detokenize
       $ nlpkit tokenize sample_corpora/tales.txt | nlpkit detokenize | head -2
       $ echo "a b" | nlpkit tokenize -t char | nlpkit detokenize --unit char
     """
-    blocks = options.read_inputs(inputs, encoding, errors)
+    chosen = options.pick_format(format, json, "text")
+    blocks = options.read_records(inputs, reading, TOKEN_KEYS, quiet=quiet)
     with open_output(output) as out:
         for block in blocks:
-            for line in block.lines(errors):
+            for row in rows_of(block, reading.errors):
+                line = text_of(row, block.source)
                 if unit == "char":
-                    out.write("".join(line.split(" ")).replace(SHOWN_SPACE, " ") + "\n")
+                    text = "".join(line.split(" ")).replace(SHOWN_SPACE, " ")
                 else:
-                    out.write(join_words(line.split()) + "\n")
+                    text = join_words(line.split())
+                if chosen == "jsonl":
+                    out.write_json({**row.record, "text": text})
+                else:
+                    out.write(text + "\n")
             out.flush()

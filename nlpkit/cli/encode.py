@@ -9,10 +9,12 @@ import typer
 
 from nlpkit import textio
 from nlpkit.cli import options
+from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, check_output, open_output
 from nlpkit.errors import NlpkitError
-from nlpkit.text.pipeline import TokenSettings, read_tokens
+from nlpkit.text.pipeline import TokenSettings
+from nlpkit.text.records import Reading, Row, extend, read_tokens, token_keys
 from nlpkit.text.vocab import UNK, Vocab
 
 app = new_app()
@@ -20,7 +22,9 @@ BOS, EOS = "<bos>", "<eos>"
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def encode(
+    reading: Reading,
     vocab: options.VocabFile,
     inputs: options.Inputs = None,
     tokenizer: options.TokenizerName = "whitespace",
@@ -37,8 +41,6 @@ def encode(
     format: options.TextFormat = None,
     json: options.Json = False,
     output: options.ArrayOutput = "-",
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
     quiet: options.Quiet = False,
 ) -> None:
     """Turn tokens into the ids of a vocabulary.
@@ -60,24 +62,27 @@ def encode(
         raise NlpkitError(f"{vocab} has no {UNK}", hint="--unk skip or --unk error")
     counts = {"tokens": 0, "unknown": 0}
     settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-    blocks = options.read_inputs(inputs, encoding, errors)
+    blocks = options.read_records(inputs, reading, token_keys(settings), quiet=quiet)
 
-    def rows() -> Iterator[list[list[int]]]:
-        for lines in read_tokens(blocks, settings, errors):
-            yield [[*before, *_encode(loaded, tokens, unk, counts), *after] for tokens in lines]
+    def rows() -> Iterator[list[tuple[Row, list[int]]]]:
+        for lines in read_tokens(blocks, settings, reading.errors):
+            yield [
+                (row, [*before, *_encode(loaded, tokens, unk, counts), *after])
+                for row, tokens in lines
+            ]
 
     if output.endswith((".npy", ".npz")):
         if format is not None or json:
             raise UsageError("an array file takes no --format")
-        _write_array(output, [row for block in rows() for row in block])
+        _write_array(output, [ids for block in rows() for _, ids in block])
     else:
         with open_output(output) as out:
             for block in rows():
-                for row in block:
+                for row, ids in block:
                     if chosen == "jsonl":
-                        out.write_json({"ids": row})
+                        out.write_json(extend(row.record, ids=ids))
                     else:
-                        out.write(" ".join(map(str, row)) + "\n")
+                        out.write(" ".join(map(str, ids)) + "\n")
                 out.flush()
     if counts["unknown"]:
         share = 100 * counts["unknown"] / counts["tokens"]

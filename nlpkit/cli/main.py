@@ -55,6 +55,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
             "word2vec", "Word vectors by word2vec: train, and show training examples."
         ),
         "vectors": Entry("vectors", "Word vectors: ask, evaluate, convert, plot."),
+        "elmo": Entry("elmo", "Word vectors in context by ELMo: train, embed, import."),
         "classify": Entry("classify", "Label whole texts: sentiment, topic, language."),
         "tag": Entry("tag", "Tag words with parts of speech, entities or other labels."),
         "seq2seq": Entry("seq2seq", "One sequence into another: translate, pronounce, inflect."),

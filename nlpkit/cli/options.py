@@ -11,9 +11,11 @@ import typer
 
 from nlpkit import settings
 from nlpkit.cli.frame import NoInput, UsageError
+from nlpkit.cli.output import Notes
 from nlpkit.cli.terminal import visible
 from nlpkit.errors import NlpkitError
 from nlpkit.settings import LARGEST_SEED, LONGEST, MANY, MOST_WORKERS
+from nlpkit.text.records import TEXT_KEYS, Reading
 from nlpkit.textio import STDIN, Block, parse_json, read_blocks
 
 Inputs = Annotated[
@@ -268,6 +270,32 @@ def resolve_inputs(inputs: list[str] | str | None) -> list[str]:
 def read_inputs(inputs: list[str] | str | None, encoding: str, errors: str) -> Iterator[Block]:
     """The blocks of all inputs, checked before the first is read."""
     return read_blocks(resolve_inputs(inputs), encoding=encoding, errors=errors)
+
+
+def read_records(
+    inputs: list[str] | str | None,
+    reading: Reading,
+    keys: tuple[str, ...] = TEXT_KEYS,
+    *,
+    quiet: bool = False,
+) -> Iterator[Block]:
+    """The blocks of all inputs, plain text or records; what was detected is said on stderr."""
+    from nlpkit.text import records
+
+    return records.read_records(resolve_inputs(inputs), reading, keys, Notes(quiet).say)
+
+
+def read_plain(
+    inputs: list[str] | str | None,
+    reading: Reading,
+    keys: tuple[str, ...] = TEXT_KEYS,
+    *,
+    quiet: bool = False,
+) -> Iterator[Block]:
+    """``read_records`` for engines that take plain lines only."""
+    from nlpkit.text.records import plain_blocks
+
+    return plain_blocks(read_records(inputs, reading, keys, quiet=quiet), reading.errors)
 
 
 def resolve_jobs(jobs: int) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import IO, Any, Literal
 
-from nlpkit import textio
+from nlpkit import compression, textio
 from nlpkit.cli.terminal import safe_for, visible
 from nlpkit.errors import NlpkitError
 
@@ -21,8 +21,9 @@ STDOUT = "-"
 class Writer:
     """UTF-8 text to an open binary stream; a terminal sees control characters as escapes."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes], *, flushes: bool = True) -> None:
         self.stream = stream
+        self._flushes = flushes
         self._to_terminal = stream.isatty()
 
     def write(self, text: str) -> None:
@@ -56,7 +57,8 @@ class Writer:
 
     def flush(self) -> None:
         """Let a waiting reader have what is there."""
-        self.stream.flush()
+        if self._flushes:
+            self.stream.flush()
 
 
 def check_output(path: str) -> None:
@@ -69,8 +71,9 @@ def check_output(path: str) -> None:
 def open_output(path: str) -> Iterator[Writer]:
     """Standard output for ``-``, else a file that appears whole or not at all."""
     if path != STDOUT:
-        with textio.atomic_writer(path) as stream:
-            yield Writer(stream)
+        with textio.output_writer(path) as stream:
+            # nobody waits for a compressed file, which each flush would make longer
+            yield Writer(stream, flushes=not compression.ending(path))
         return
     if sys.stdout is None:
         raise NlpkitError("standard output is closed", hint="-o FILE")

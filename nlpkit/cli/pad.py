@@ -8,16 +8,20 @@ import typer
 
 from nlpkit import textio
 from nlpkit.cli import options
+from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Writer, check_output, open_output
 from nlpkit.cli.rows import read_rows
 from nlpkit.errors import NlpkitError
+from nlpkit.text.records import ID_KEYS, Reading, Row, extend
 
 app = new_app()
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def pad(
+    reading: Reading,
     inputs: options.Inputs = None,
     maxlen: Annotated[
         str,
@@ -34,8 +38,7 @@ def pad(
     format: options.TextFormat = None,
     json: options.Json = False,
     output: options.ArrayOutput = "-",
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
 ) -> None:
     """Pad or cut rows of ids to one length.
 
@@ -53,26 +56,31 @@ def pad(
     check_output(output)
     length = _length(maxlen)
     chosen = options.pick_format(format, json, "text")
-    blocks = options.read_inputs(inputs, encoding, errors)
+    blocks = options.read_records(inputs, reading, ID_KEYS, quiet=quiet)
     if output.endswith((".npy", ".npz")):
         if format is not None or json:
             raise UsageError("an array file takes no --format")
-        rows = [row for block in read_rows(blocks, errors) for row in block]
+        rows = [ids for block in read_rows(blocks, reading.errors) for _, ids in block]
         matrix = pad_sequences(rows, length, padding=padding, truncating=truncating, value=value)
         lengths = [min(len(row), matrix.shape[1]) for row in rows]
         mask = sequence_mask(lengths, matrix.shape[1], padding=padding)
         textio.write_array(output, ids=matrix, lengths=lengths, mask=mask)
         return
     with open_output(output) as out:
-        groups = read_rows(blocks, errors)
+        groups = read_rows(blocks, reading.errors)
         if length is None:
             groups = iter([[row for group in groups for row in group]])
         for group in groups:
             matrix = pad_sequences(
-                group, length, padding=padding, truncating=truncating, value=value, dtype="int64"
+                [ids for _, ids in group],
+                length,
+                padding=padding,
+                truncating=truncating,
+                value=value,
+                dtype="int64",
             )
-            for ids, row in zip(matrix.tolist(), group, strict=True):
-                _write(out, ids, len(row), chosen)
+            for padded, (row, ids) in zip(matrix.tolist(), group, strict=True):
+                _write(out, row, padded, len(ids), chosen)
             out.flush()
 
 
@@ -86,8 +94,8 @@ def _length(maxlen: str) -> int | None:
     return int(maxlen)
 
 
-def _write(out: Writer, ids: list[int], length: int, format: str) -> None:
+def _write(out: Writer, row: Row, ids: list[int], length: int, format: str) -> None:
     if format == "jsonl":
-        out.write_json({"ids": ids, "length": min(length, len(ids))})
+        out.write_json(extend(row.record, ids=ids, length=min(length, len(ids))))
     else:
         out.write(" ".join(map(str, ids)) + "\n")

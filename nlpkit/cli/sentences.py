@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from nlpkit import textio
 from nlpkit.cli import options
+from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
+from nlpkit.text.records import Reading, extend, rows_of, text_of
 from nlpkit.text.sentences import sentence_spans
 
 app = new_app()
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def sentences(
+    reading: Reading,
     inputs: options.Inputs = None,
     wrapped: Annotated[
         bool,
@@ -45,13 +49,13 @@ def sentences(
     ] = None,
     json: options.Json = False,
     output: options.Output = "-",
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
 ) -> None:
     """Split running text into sentences, one a line.
 
     Empty lines stay, so paragraphs can still be told apart. The keys of jsonl are text and
-    paragraph (counted from 1), with --offsets also start and end.
+    paragraph (counted from 1), with --offsets also start and end; a sentence of a record keeps
+    the record's other keys.
 
     Examples:
       $ echo "Dr. Smith left. \\"Why?\\" I asked." | nlpkit sentences
@@ -59,44 +63,49 @@ def sentences(
       $ nlpkit sentences --json --offsets sample_corpora/tales.txt | head -2
     """
     chosen = options.pick_format(format, json, "text")
-    blocks = options.read_inputs(inputs, encoding, errors)
+    blocks = options.read_records(inputs, reading, quiet=quiet)
     with open_output(output) as out:
         number = 0
-        for paragraph in _paragraphs(blocks, errors, wrapped):
-            if paragraph is None:
+        for found in _paragraphs(blocks, reading.errors, wrapped):
+            if found is None:
                 out.flush()
                 continue
+            paragraph, record = found
             spans = sentence_spans(paragraph)
             number += bool(spans)
             for start, end in spans:
                 text = paragraph[start:end]
                 if chosen == "jsonl":
                     where = {"start": start, "end": end} if offsets else {}
-                    out.write_json({"text": text, "paragraph": number, **where})
+                    out.write_json(extend(record, text=text, paragraph=number, **where))
                 else:
+                    text = " ".join(text.split("\n"))  # of a JSON string
                     out.write(f"{text}\t{start}\t{end}\t{number}\n" if offsets else text + "\n")
             if not spans and chosen == "text" and not offsets:
                 out.write("\n")
 
 
-def _paragraphs(blocks: Iterator[textio.Block], errors: str, wrapped: bool) -> Iterator[str | None]:
+def _paragraphs(
+    blocks: Iterator[textio.Block], errors: str, wrapped: bool
+) -> Iterator[tuple[str, dict[str, Any]] | None]:
     """Paragraphs, an empty one for an empty line, and None where a waiting reader may be served."""
     lines: list[str] = []
     length, longest = 0, textio.longest_line()
     for block in blocks:
-        for number, line in enumerate(block.lines(errors), block.first_line):
-            if not wrapped:
-                yield line
+        for row in rows_of(block, errors):
+            line = text_of(row, block.source)
+            if not wrapped or row.record:
+                yield line, row.record
             elif line.strip():
                 length = length + len(line) if lines else len(line)
                 lines.append(line)
                 if length > longest:
-                    textio.refuse_long(block.source, number, longest, "ends a paragraph")
+                    textio.refuse_long(block.source, row.line, longest, "ends a paragraph")
             else:
                 if lines:
-                    yield " ".join(lines)
+                    yield " ".join(lines), {}
                     lines = []
-                yield ""
+                yield "", {}
         yield None
     if lines:
-        yield " ".join(lines)
+        yield " ".join(lines), {}

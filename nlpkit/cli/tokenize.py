@@ -11,17 +11,21 @@ import typer
 
 from nlpkit import textio
 from nlpkit.cli import options
+from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.parallel import ordered_map
 from nlpkit.text.pipeline import Tokens, TokenSettings, load_stopwords, show
+from nlpkit.text.records import Reading, extend, lines_of, rows_of, text_of
 
 app = new_app()
 Format = Literal["text", "lines", "jsonl"]
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def tokenize(
+    reading: Reading,
     inputs: options.Inputs = None,
     tokenizer: options.TokenizerName = "word",
     pattern: options.Pattern = None,
@@ -48,14 +52,14 @@ def tokenize(
     ] = False,
     output: options.Output = "-",
     jobs: options.Jobs = 1,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
 ) -> None:
     """Split text into tokens, a line of tokens for a line of text.
 
     White space inside a token (--tokenizer char, gpt2 or a subword model) is written as ▁ in text
     and lines; jsonl keeps it. With --offsets, lines has the columns token, start, end, line, and
-    jsonl has the keys text, tokens, offsets, where text[start:end] is the token.
+    jsonl has the keys text, tokens, offsets, where text[start:end] is the token. With JSON lines or
+    CSV in and jsonl out, the other keys of a record stay.
 
     Examples:
       $ echo "Don't panic, it's Mr. Smith's e-mail." | nlpkit tokenize
@@ -79,8 +83,8 @@ def tokenize(
         min_length=min_length,
     )
     Tokens(settings)  # a wrong setting fails here, before any process is started
-    blocks = options.read_inputs(inputs, encoding, errors)
-    make = functools.partial(make_formatter, settings, chosen, offsets, errors)
+    blocks = options.read_records(inputs, reading, quiet=quiet)
+    make = functools.partial(make_formatter, settings, chosen, offsets, reading.errors)
     with open_output(output) as out:
         for data in ordered_map(make, blocks, options.resolve_jobs(jobs)):
             out.write_bytes(data)
@@ -99,31 +103,33 @@ def make_formatter(
 
 
 def _text(tokens: Tokens, offsets: bool, errors: str, block: textio.Block) -> bytes:
-    rows = [" ".join(tokens.shown(line)) for line in block.lines(errors)]
+    rows = [" ".join(tokens.shown(line)) for line in lines_of(block, errors)]
     rows.append("")
-    return "\n".join(rows).encode()
+    return "\n".join(rows).encode("utf-8", "replace")
 
 
 def _lines(tokens: Tokens, offsets: bool, errors: str, block: textio.Block) -> bytes:
     rows = []
-    for number, line in enumerate(block.lines(errors), block.first_line):
+    for row in rows_of(block, errors):
+        line = text_of(row, block.source)
         if offsets:
             _, found, spans = tokens.with_offsets(line)
             for token, (start, end) in zip(found, spans, strict=True):
-                rows.append(f"{show(token)}\t{start}\t{end}\t{number}\n")
+                rows.append(f"{show(token)}\t{start}\t{end}\t{row.line}\n")
         else:
             rows += [token + "\n" for token in tokens.shown(line)]
-    return "".join(rows).encode()
+    return "".join(rows).encode("utf-8", "replace")
 
 
 def _jsonl(tokens: Tokens, offsets: bool, errors: str, block: textio.Block) -> bytes:
     dump = json.JSONEncoder(ensure_ascii=False).encode
     rows = []
-    for line in block.lines(errors):
+    for row in rows_of(block, errors):
+        line = text_of(row, block.source)
         if offsets:
             text, found, spans = tokens.with_offsets(line)
-            rows.append(dump({"text": text, "tokens": found, "offsets": spans}))
+            rows.append(dump(extend(row.record, text=text, tokens=found, offsets=spans)))
         else:
-            rows.append(dump({"tokens": tokens.tokens(line)}))
+            rows.append(dump(extend(row.record, tokens=tokens.tokens(line))))
     rows.append("")
-    return "\n".join(rows).encode()
+    return "\n".join(rows).encode("utf-8", "backslashreplace")

@@ -11,10 +11,12 @@ import typer
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
+from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import check_output, open_output
 from nlpkit.errors import NlpkitError
-from nlpkit.text.pipeline import TokenSettings, read_tokens
+from nlpkit.text.pipeline import TokenSettings
+from nlpkit.text.records import Reading, read_tokens, token_keys
 from nlpkit.text.vocab import Vocab
 
 app = new_app()
@@ -23,7 +25,9 @@ MOST_CELLS = 1 << 31  # a dense array beyond this is a mistake more often than a
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def vectorize(
+    reading: Reading,
     inputs: options.Inputs = None,
     mode: Annotated[
         Mode,
@@ -63,8 +67,7 @@ def vectorize(
     pattern: options.Pattern = None,
     lower: options.Lower = False,
     output: options.ArrayOutput = "-",
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
 ) -> None:
     """Turn lines of tokens into one-hot, hashed or counted rows.
 
@@ -92,8 +95,9 @@ def vectorize(
         raise UsageError("sparse rows go to an .npz file, a .npy file holds one dense array")
     check_output(output)
     settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-    blocks = options.read_inputs(inputs, encoding, errors)
-    lines = (tokens for rows in read_tokens(blocks, settings, errors) for tokens in rows)
+    blocks = options.read_records(inputs, reading, token_keys(settings), quiet=quiet)
+    rows = (row for rows in read_tokens(blocks, settings, reading.errors) for row in rows)
+    lines = (tokens for _, tokens in rows)
     if buckets is not None:
         columns, first = buckets, 1
         ids: Iterable[list[int]] = (hashing(tokens, columns) for tokens in lines)

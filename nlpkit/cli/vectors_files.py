@@ -66,8 +66,9 @@ def convert(
 ) -> None:
     """Convert vectors between formats; what is read is told by content.
 
-    A model folder answers fastest: its matrix is memory-mapped and not read as a whole. From a
-    fastText .bin the vectors of its words are kept, the n-grams for other words are not.
+    A model folder answers fastest: its matrix is memory-mapped and not read as a whole. The n-grams
+    of fastText's .bin, which give vectors to unknown words, are kept in a folder and in .bin; other
+    formats have no place for them, and a note says so.
 
     Examples:
       $ nlpkit vectors convert glove.6B.300d.txt -o glove.model
@@ -76,7 +77,7 @@ def convert(
     """
     notes = Notes(quiet)
     shared.check_output(output, to, force)
-    loaded = shared.open_vectors(vectors, notes, errors)
+    loaded = shared.open_vectors(vectors, notes, errors, trained=True)
     if restrict is not None:
         from nlpkit.vectors.transform import restrict as keep_first
 

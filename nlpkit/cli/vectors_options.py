@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nlpkit.vectors.store import Vectors
 
 VECTORS_HELP = (
-    "Word vectors: a model folder, word2vec text or binary, GloVe, fastText .vec or .bin."
+    "Word vectors: a model folder, word2vec text or binary, GloVe, fastText .vec, .bin or .ftz."
 )
 
 ModelOption = Annotated[
@@ -56,19 +56,21 @@ To = Annotated[
     Format | None,
     typer.Option(
         "--to",
-        help="Format to write; fasttext is the .vec text file.",
-        show_default="by name: .txt word2vec (glove*.txt glove), .vec fasttext, .bin binary, "
-        "else a folder",
+        help="Format to write; fasttext is the .vec text file, fasttext-bin keeps n-grams.",
+        show_default="by name: .txt word2vec (glove*.txt glove), .vec fasttext, .bin binary "
+        "(fasttext-bin with n-grams), else a folder",
     ),
 ]
 NUMBER = QUERY.n
 
 
-def open_vectors(path: str, notes: Notes, errors: str = "strict") -> Vectors:
+def open_vectors(
+    path: str, notes: Notes, errors: str = "strict", *, trained: bool = False
+) -> Vectors:
     """Load any vectors, and say what was left out on the way."""
     from nlpkit.vectors.formats import load
 
-    vectors = load(path, errors=errors)
+    vectors = load(path, errors=errors, trained=trained)
     if vectors.duplicates:
         notes.warn(f"{path}: {vectors.duplicates:,} repeated words, the first of each is kept")
     return vectors
@@ -91,7 +93,11 @@ def save_vectors(
     vectors: Vectors, path: str, to: Format | None, force: bool, notes: Notes, **settings: Any
 ) -> None:
     """Write vectors and say what was written."""
-    from nlpkit.vectors.formats import save
+    from nlpkit.vectors.formats import keeps_ngrams, save
 
     written = save(vectors, path, to, settings=settings, force=force)
+    if not keeps_ngrams(vectors, written):
+        notes.warn(
+            f"{path} holds {len(vectors):,} known words; the n-grams for unknown ones are dropped"
+        )
     notes.say(f"{len(vectors):,} words of {vectors.dim} numbers to {path} ({written.value})")

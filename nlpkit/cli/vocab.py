@@ -9,20 +9,23 @@ from typing import Annotated, Any
 import typer
 
 from nlpkit import settings as limits
-from nlpkit import textio
 from nlpkit.cli import options
+from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, Writer, check_output, open_output
 from nlpkit.errors import NlpkitError
 from nlpkit.text.counting import count_tokens
 from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.records import Reading, token_keys
 from nlpkit.text.vocab import PAD, SPECIALS, UNK, Vocab
 
 app = new_app("Vocabularies: build, merge, stats.")
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def build(
+    reading: Reading,
     inputs: options.Inputs = None,
     tokenizer: options.TokenizerName = "whitespace",
     pattern: options.Pattern = None,
@@ -48,8 +51,6 @@ def build(
     ] = False,
     output: options.Output = "-",
     jobs: options.Jobs = 1,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
     quiet: options.Quiet = False,
 ) -> None:
     """Count tokens into a vocabulary: token<TAB>count, an entry a line, its id the line from 0.
@@ -65,8 +66,9 @@ def build(
     settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
     Tokens(settings)
     check_output(output)
-    blocks = options.read_inputs(inputs, encoding, errors)
-    counts = count_tokens(blocks, settings, errors=errors, jobs=options.resolve_jobs(jobs))
+    blocks = options.read_plain(inputs, reading, token_keys(settings), quiet=quiet)
+    jobs = options.resolve_jobs(jobs)
+    counts = count_tokens(blocks, settings, errors=reading.errors, jobs=jobs)
     if not counts:
         raise NlpkitError("no tokens to count", hint="text with at least one token")
     specials = [*([] if no_specials else SPECIALS), *(special or [])]
@@ -106,7 +108,9 @@ def merge(
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def stats(
+    reading: Reading,
     vocab: Annotated[str, typer.Argument(metavar="VOCAB", help="A vocabulary file.")],
     heldout: Annotated[
         str | None,
@@ -122,8 +126,7 @@ def stats(
         typer.Option("--plot", metavar="FILE", help="Draw the Zipf curve to a .png or .svg."),
     ] = None,
     json: options.Json = False,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
 ) -> None:
     """Show how a vocabulary covers its text: types, tokens, hapaxes, coverage, Zipf's curve.
 
@@ -143,8 +146,8 @@ def stats(
     record = vocab_record(loaded)
     if heldout is not None:
         settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-        blocks = textio.read_blocks([heldout], encoding=encoding, errors=errors)
-        seen = count_tokens(blocks, settings, errors=errors)
+        blocks = options.read_plain([heldout], reading, token_keys(settings), quiet=quiet)
+        seen = count_tokens(blocks, settings, errors=reading.errors)
         total = sum(seen.values())
         unknown = sum(count for token, count in seen.items() if token not in loaded)
         record["heldout_tokens"] = total

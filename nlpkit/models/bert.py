@@ -145,14 +145,18 @@ class Bert(nn.Module):
             x = block(x, mask=mask)
         return x if self.norm is None else self.norm(x)
 
-    def predict(self, states: Tensor) -> Tensor:
-        """Logits (..., V) of the token at each of the states (..., C)."""
+    def require_head(self) -> MaskedHead:
+        """The head of the masked language model; sentence encoders are often saved without."""
         if self.head is None:
             raise NlpkitError(
                 "the model has no head for masked tokens: it was saved without one",
                 hint="a model of masked words, such as nlpkit bert train makes",
             )
-        logits: Tensor = self.head(states, self.embedding.weight)
+        return self.head
+
+    def predict(self, states: Tensor) -> Tensor:
+        """Logits (..., V) of the token at each of the states (..., C)."""
+        logits: Tensor = self.require_head()(states, self.embedding.weight)
         return logits
 
     def pooled(self, states: Tensor) -> Tensor:

@@ -7,8 +7,9 @@ other vectors is of kind "vectors". Both are read alike. Counts are 0 where nobo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,12 +19,36 @@ from nlpkit.manifest import SMALL
 from nlpkit.npy import check_finite, read_array
 from nlpkit.registry import VECTORS, WORD2VEC
 from nlpkit.text.vocab import dump_entry
+from nlpkit.vectors.ngrams import NgramVectors, TrainedRows
+from nlpkit.vectors.settings import parse_lengths
 from nlpkit.vectors.store import Vectors, row_norms
 from nlpkit.vectors.words import StoredWords
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
 
 VOCAB = "vocab.tsv"
 MATRIX = "vectors.npy"
 NORMS = "norms.npy"
+CONTEXT = "context.npy"  # the words as predictions
+NGRAMS, BUCKETS, OWN = "ngrams.npy", "ngram-buckets.npy", "own.npy"
+
+
+@dataclass(frozen=True)
+class NgramSettings:
+    """What ``config.json`` says of n-grams."""
+
+    subwords: str
+    buckets: int
+    arch: str = "skipgram"
+
+    RANGES: ClassVar[schema.Ranges] = {"buckets": (1, 2**31 - 1)}
+
+    def lengths(self) -> tuple[int, int]:
+        """The shortest and the longest n-gram."""
+        return parse_lengths(self.subwords)
 
 
 def read_folder(path: str) -> Vectors:
@@ -45,7 +70,46 @@ def read_folder(path: str) -> Vectors:
         norms = read_array(folder / NORMS, "f4", dimensions=1)
         if len(norms) != len(words):
             raise _damaged(folder / NORMS, f"{len(norms)} lengths for {len(words)} words")
-    return Vectors(words, matrix, norms=norms)
+    return Vectors(words, matrix, norms=norms, subwords=_read_ngrams(folder, config, matrix.shape))
+
+
+def _read_ngrams(
+    folder: Path, config: modeldir.ModelConfig, shape: tuple[int, ...]
+) -> NgramVectors | None:
+    """The n-grams of a folder, if it has any: which buckets have rows, and the rows."""
+    if not (folder / NGRAMS).is_file():
+        return None
+    table = read_array(folder / NGRAMS, "f4", dimensions=2)
+    kept = read_array(folder / BUCKETS, "i8", dimensions=1)
+    own = read_array(folder / OWN, "f4", dimensions=2)
+    where = f"{folder / modeldir.CONFIG}: settings"
+    given = schema.read(NgramSettings, config.settings, where, others=True)
+    shortest, longest = given.lengths()
+    wrong = len(kept) != len(table) or table.shape[1] != shape[1] or own.shape != shape
+    if wrong or (len(kept) and not (kept[0] >= 0 and kept[-1] < given.buckets)):
+        raise _damaged(folder / NGRAMS, f"{table.shape} rows for {len(kept)} buckets")
+    if (np.diff(kept) <= 0).any():
+        raise _damaged(folder / BUCKETS, "its numbers do not rise")
+    context = None
+    if (folder / CONTEXT).is_file():
+        context = read_array(folder / CONTEXT, "f4", dimensions=2)
+        if context.shape != shape:
+            raise _damaged(folder / CONTEXT, f"{context.shape} numbers, not {shape}")
+    for file, rows in ((NGRAMS, table), (OWN, own)):
+        if rows.nbytes <= SMALL:
+            check_finite(rows, str(folder / file))
+    trained = TrainedRows(own, context, given.arch == "cbow")
+    return NgramVectors(table, given.buckets, shortest, longest, kept=kept, trained=trained)
+
+
+def write_ngrams(folder: Path, subwords: NgramVectors, own: Floats) -> None:
+    """The n-grams beside the vectors; rows of zeros need no room."""
+    kept = subwords.kept
+    rows = np.flatnonzero(subwords.table.any(axis=1))
+    buckets = rows if kept is None else np.asarray(kept)[rows]
+    modeldir.write_array(folder / BUCKETS, buckets.astype(np.int64))
+    modeldir.write_array(folder / NGRAMS, np.ascontiguousarray(subwords.table[rows]))
+    modeldir.write_array(folder / OWN, np.ascontiguousarray(own))
 
 
 def _check_settings(config: modeldir.ModelConfig, dim: int, folder: Path) -> None:
@@ -65,10 +129,21 @@ def write_folder(
     vectors: Vectors, path: str, *, settings: dict[str, Any] | None = None, force: bool = False
 ) -> None:
     """Write a folder of kind "vectors"; ``settings`` says how they came about."""
-    config = modeldir.ModelConfig(kind=VECTORS, settings=settings or {})
+    settings = dict(settings or {})
+    ngrams = vectors.subwords if isinstance(vectors.subwords, NgramVectors) else None
+    trained = None if ngrams is None else ngrams.trained
+    if ngrams is not None and trained is not None:
+        settings["subwords"] = f"{ngrams.shortest}-{ngrams.longest}"
+        settings["buckets"] = ngrams.buckets
+        settings["arch"] = "cbow" if trained.cbow else "skipgram"
+    config = modeldir.ModelConfig(kind=VECTORS, settings=settings)
     with modeldir.create(path, config, force=force) as folder:
         counts = vectors.words.counts
         numbers = [0] * len(vectors) if counts is None else counts.tolist()
         modeldir.write_text(folder / VOCAB, "".join(map(dump_entry, vectors.words, numbers)))
         modeldir.write_array(folder / MATRIX, np.ascontiguousarray(vectors.matrix))
         modeldir.write_array(folder / NORMS, row_norms(vectors.matrix))
+        if ngrams is not None and trained is not None:
+            write_ngrams(folder, ngrams, trained.own)
+            if trained.context is not None:
+                modeldir.write_array(folder / CONTEXT, np.ascontiguousarray(trained.context))

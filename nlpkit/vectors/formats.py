@@ -53,10 +53,11 @@ def detect(source: Source) -> str:
     )
 
 
-def load(path: str, *, errors: str = "strict") -> Vectors:
+def load(path: str, *, errors: str = "strict", trained: bool = False) -> Vectors:
     """Vectors from a model folder or a file of any known format, compressed or not.
 
-    ``errors`` (strict, replace, ignore) is for words that are not UTF-8.
+    ``errors`` (strict, replace, ignore) is for words that are not UTF-8. With ``trained`` all that
+    further training needs is read from fastText's ``.bin``, not only what questions need.
 
     >>> load("glove.6B.50d.txt").get("the")  # doctest: +SKIP
     """
@@ -68,7 +69,7 @@ def load(path: str, *, errors: str = "strict") -> Vectors:
     with open_source(path, errors) as source:
         kind = detect(source)
         if kind == "fasttext-bin":
-            return fasttext.read_fasttext(source)
+            return fasttext.read_fasttext(source, outputs=trained)
         if kind == "text":
             return textformat.read_text(source)
         header = textformat.read_header(source)
@@ -99,6 +100,8 @@ def save(
 ) -> Format:
     """Write vectors whole or not at all, in the given format or the one the name suggests."""
     chosen = format_of_name(path) if format is None else format
+    if format is None and chosen is Format.BINARY and _has_trained_ngrams(vectors):
+        chosen = Format.FASTTEXT_BIN
     broken = next((word for word in vectors.words if "\n" in word or not word), None)
     if broken is not None:
         raise NlpkitError(f"no format can hold the word {broken!r}")
@@ -107,11 +110,22 @@ def save(
         return chosen
     if os.path.exists(path) and not force:
         raise NlpkitError(f"{path} exists already", hint="`force` to replace it")
-    from nlpkit.vectors import binaryformat, textformat
+    from nlpkit.vectors import binaryformat, fasttext, textformat
 
     with textio.atomic_writer(path) as out:
-        if chosen is Format.BINARY:
+        if chosen is Format.FASTTEXT_BIN:
+            fasttext.write_fasttext(vectors, out, settings or {})
+        elif chosen is Format.BINARY:
             binaryformat.write_binary(vectors, out)
         else:
             textformat.write_text(vectors, out, header=chosen is not Format.GLOVE)
     return chosen
+
+
+def keeps_ngrams(vectors: Vectors, written: Format) -> bool:
+    """Whether nothing is lost when vectors are written in a format."""
+    return vectors.subwords is None or written in (Format.FOLDER, Format.FASTTEXT_BIN)
+
+
+def _has_trained_ngrams(vectors: Vectors) -> bool:
+    return getattr(vectors.subwords, "trained", None) is not None

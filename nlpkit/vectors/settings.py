@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
+
+from nlpkit.errors import NlpkitError
 
 
 class Metric(str, Enum):
@@ -28,13 +31,15 @@ class AnalogyMethod(str, Enum):
 
 
 class Format(str, Enum):
-    """What can be written. ``fasttext`` is the ``.vec`` text file, not the ``.bin`` model."""
+    """What can be written. ``fasttext`` is the ``.vec`` text file; ``fasttext-bin``, the ``.bin``
+    model, needs vectors that have n-grams."""
 
     FOLDER = "folder"
     WORD2VEC = "word2vec"
     BINARY = "binary"
     GLOVE = "glove"
     FASTTEXT = "fasttext"
+    FASTTEXT_BIN = "fasttext-bin"
 
 
 class MergeMethod(str, Enum):
@@ -107,3 +112,16 @@ QUERY = QuerySettings()
 EVALUATION = EvaluationSettings()
 COUNTS = CountSettings()
 PLOT = PlotSettings()
+
+
+def parse_lengths(text: str) -> tuple[int, int]:
+    """The shortest and longest n-gram that a text such as 3-6 names.
+
+    >>> parse_lengths("3-6"), parse_lengths("4")
+    ((3, 6), (4, 4))
+    """
+    match = re.fullmatch(r"([1-9][0-9]?)(?:-([1-9][0-9]?))?", text)
+    shortest, longest = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+    if longest < shortest:
+        raise NlpkitError(f"{text!r} are no lengths of n-grams", hint="`subwords` 3-6")
+    return shortest, longest

@@ -60,6 +60,7 @@ class Workspace(NamedTuple):
     shares: Floats  # (centres, rows) CBOW: the weight of each word in each window
     change: Floats  # (4, width)
     word: Ints  # (words,) the thinned-out piece of the corpus that is being read
+    row: Ints  # (words,) which input row each of its words is; the same array as `word`, or slots
     low: Ints  # (words,) its windows
     high: Ints  # (words,)
     noise: Ints  # (noise,)
@@ -67,10 +68,16 @@ class Workspace(NamedTuple):
     weights: Floats  # (1, rows) how much one noise word counts
 
 
-def make_workspace(centres: int, noise: int, window: int, width: int, words: int) -> Workspace:
-    """Room for blocks of that size, and for the tiles that reach over their edges."""
+def make_workspace(
+    centres: int, noise: int, window: int, width: int, words: int, *, slots: bool = False
+) -> Workspace:
+    """Room for blocks of that size, and for the tiles that reach over their edges.
+
+    With ``slots`` the input rows of words are not their own numbers.
+    """
     rows = centres + 2 * window + 2 * _SPARE
     outputs = noise + centres + 2 * ROWS
+    word = np.zeros(words, dtype=np.int32)
     return Workspace(
         inputs=aligned_zeros(rows, width),
         outputs=aligned_zeros(outputs, width),
@@ -79,7 +86,8 @@ def make_workspace(centres: int, noise: int, window: int, width: int, words: int
         errors=aligned_zeros(centres + 2 * ROWS, width),
         shares=aligned_zeros(centres + 2 * ROWS, rows),
         change=aligned_zeros(ROWS, width),
-        word=np.zeros(words, dtype=np.int32),
+        word=word,
+        row=np.zeros(words, dtype=np.int32) if slots else word,
         low=np.zeros(words, dtype=np.int32),
         high=np.zeros(words, dtype=np.int32),
         noise=np.zeros(noise, dtype=np.int32),
@@ -89,7 +97,7 @@ def make_workspace(centres: int, noise: int, window: int, width: int, words: int
 
 
 @kernel()
-def _reach(first: int, last: int, window: int, low: Ints, high: Ints) -> tuple[int, int]:
+def reach(first: int, last: int, window: int, low: Ints, high: Ints) -> tuple[int, int]:
     """The positions that lie in a window of the centres ``first:last``."""
     start, stop = low[first], high[last - 1]
     for p in range(first, min(last, first + window)):
@@ -138,11 +146,11 @@ def skipgram_block(
     noise, covers, weights = space.noise, space.covers, space.weights
     word, low, high = space.word, space.low, space.high
     width = inputs.shape[1]
-    start, stop = _reach(first, last, window, low, high)
+    start, stop = reach(first, last, window, low, high)
     rows, centres, n_noise = stop - start, last - first, len(noise)
 
     for i in range(rows):
-        copy_row(inputs, i, input_rows, word[start + i], width)
+        copy_row(inputs, i, input_rows, space.row[start + i], width)
     for i in range(rows + 1):
         covers[i] = 0
     for k in range(n_noise):
@@ -202,7 +210,7 @@ def skipgram_block(
         left, right = _centres_near(start + i, first, last, window, low, high)
         add_products(change, 0, pairs, i, outputs, n_noise + left, n_noise + right, width)
         for r in range(min(ROWS, rows - i)):
-            add_row(input_rows, word[start + i + r], _ONE, change, r, width)
+            add_row(input_rows, space.row[start + i + r], _ONE, change, r, width)
     by_row = pairs.T
     for k in range(0, n_noise, ROWS):
         clear(change, 0, width)
@@ -212,7 +220,7 @@ def skipgram_block(
     for c in range(0, centres, ROWS):
         clear(change, 0, width)
         tile = min(ROWS, centres - c)
-        left, right = _reach(first + c, first + c + tile, window, low, high)
+        left, right = reach(first + c, first + c + tile, window, low, high)
         add_products(change, 0, by_row, n_noise + c, inputs, left - start, right - start, width)
         for r in range(tile):
             add_row(output_rows, word[first + c + r], _ONE, change, r, width)
@@ -243,11 +251,11 @@ def cbow_block(
     noise = space.noise
     word, low, high = space.word, space.low, space.high
     width = inputs.shape[1]
-    start, stop = _reach(first, last, window, low, high)
+    start, stop = reach(first, last, window, low, high)
     rows, centres, n_noise = stop - start, last - first, len(noise)
 
     for i in range(rows):
-        copy_row(inputs, i, input_rows, word[start + i], width)
+        copy_row(inputs, i, input_rows, space.row[start + i], width)
     for k in range(n_noise):
         copy_row(outputs, k, output_rows, noise[k], width)
     for c in range(centres):
@@ -261,7 +269,7 @@ def cbow_block(
     for c in range(0, centres, ROWS):
         clear(change, 0, width)
         tile = min(ROWS, centres - c)
-        left, right = _reach(first + c, first + c + tile, window, low, high)
+        left, right = reach(first + c, first + c + tile, window, low, high)
         add_products(change, 0, by_row, c, inputs, left - start, right - start, width)
         clear(hidden, c, width)
         for r in range(tile):
@@ -305,5 +313,5 @@ def cbow_block(
         left, right = _centres_near(start + i, first, last, window, low, high)
         add_products(change, 0, shares, i, errors, left, right, width)
         for r in range(min(ROWS, rows - i)):
-            add_row(input_rows, word[start + i + r], _ONE, change, r, width)
+            add_row(input_rows, space.row[start + i + r], _ONE, change, r, width)
     return loss, centres

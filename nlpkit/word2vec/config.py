@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from nlpkit.errors import NlpkitError
 from nlpkit.schema import SEED, Ranges
+from nlpkit.vectors.settings import parse_lengths
 
 
 class Arch(str, Enum):
@@ -38,6 +39,7 @@ LIMITS: dict[str, tuple[float, float]] = {  # least and most; whole numbers wher
     "sample": (0.0, 1.0),
     "min_count": (1, 1_000_000_000),
     "max_vocab": (1, 1_000_000_000),
+    "buckets": (1, 2**31 - 1),
     "phrases": (0, 10),
     "phrase_threshold": (0.0, 1e9),
     "seed": (0, 2**32 - 1),
@@ -70,6 +72,8 @@ class Word2VecConfig:
     sample: float = 1e-3  # words above this share of the text are thinned out; 0 keeps all
     min_count: int = 5
     max_vocab: int | None = None
+    subwords: str | None = None  # lengths of character n-grams, such as 3-6
+    buckets: int = 2_000_000  # that n-grams are hashed into
     phrases: int = 0  # passes that join frequent pairs
     phrase_threshold: float = 100.0  # how much more often than by chance a pair must occur
     seed: int = 1
@@ -84,6 +88,13 @@ class Word2VecConfig:
             value = getattr(self, name)
             if value is not None:
                 _check(name, value, least, most)
+        if self.subwords is not None:
+            parse_lengths(self.subwords)
+            if self.loss is not Loss.NS:
+                raise NlpkitError(
+                    f"n-grams are trained by negative sampling, not {self.loss.value}",
+                    hint="`loss` ns",
+                )
         _check("lr", self.starting_lr, self.min_lr, LIMITS["lr"][1])
 
     @property

@@ -40,6 +40,7 @@ class Worker:
     space: Workspace
     own: int  # where its copies of the hot rows begin, in both matrices
     before: Floats  # (2, hot, width) inputs and outputs as they were copied
+    span: Any = None  # room for words that are made of n-grams
 
 
 class CpuEngine:
@@ -48,7 +49,14 @@ class CpuEngine:
     lose an update now and then, which does no harm. Of hot rows they change copies, and what has
     changed is added to the rows when a piece is done."""
 
-    def __init__(self, store: IdStore, config: Word2VecConfig, words_per_piece: int) -> None:
+    def __init__(
+        self,
+        store: IdStore,
+        config: Word2VecConfig,
+        words_per_piece: int,
+        *,
+        more_inputs: int = 0,  # rows after those of the words
+    ) -> None:
         self.config = config
         self.ids = store.ids.view()
         self.ids.flags.writeable = False  # one type, and one compiled kernel, for all stores
@@ -57,8 +65,12 @@ class CpuEngine:
         self.vocabulary = len(store.words)
         several = config.workers > 1 and config.loss is Loss.NS
         self.hot = min(HOT_WORDS, self.vocabulary // 100) if several else 0
-        self.input = aligned_zeros(self.vocabulary + config.workers * self.hot, self.width)
-        self.output = aligned_zeros(self.vocabulary + config.workers * self.hot, self.width)
+        copies = config.workers * self.hot
+        self.inputs = self.vocabulary + more_inputs
+        self.input = aligned_zeros(self.inputs + (0 if more_inputs else copies), self.width)
+        self.output = aligned_zeros(self.vocabulary + copies, self.width)
+        # of inputs that are shared by words in other ways, threads have no copies
+        self.copied = (self.output,) if more_inputs else (self.input, self.output)
         self._workers = 0
         self._lock = threading.Lock()
         self.keep = keep_limits(store.counts, config.sample)
@@ -74,15 +86,17 @@ class CpuEngine:
             self.outputs_per_block = tiles * ROWS
 
     def matrices(self) -> tuple[Floats, Floats]:
-        """The vectors of the words, and those of what is predicted: (vocabulary, dim) each."""
-        rows, columns = slice(self.vocabulary), slice(self.config.dim)
-        return self.input[rows, columns], self.output[rows, columns]
+        """The rows of inputs, and of what is predicted: (inputs or vocabulary, dim)."""
+        columns = slice(self.config.dim)
+        return self.input[: self.inputs, columns], self.output[: self.vocabulary, columns]
 
-    def set_rows(self, rows: slice, inputs: Floats, outputs: Floats | None = None) -> None:
-        """Start from these vectors; outputs that are not given are zeros."""
+    def set_rows(self, rows: slice, inputs: Floats) -> None:
+        """Start from these vectors."""
         self.input[rows, : self.config.dim] = inputs
-        if outputs is not None:
-            self.output[rows, : self.config.dim] = outputs
+
+    def set_outputs(self, rows: slice, outputs: Floats) -> None:
+        """Start from these predictions."""
+        self.output[rows, : self.config.dim] = outputs
 
     def make_worker(self) -> Worker:
         """What one thread needs."""
@@ -96,12 +110,16 @@ class CpuEngine:
         self._workers += 1
         return Worker(space, own, np.empty((2, self.hot, self.width), np.float32))
 
+    def check_piece(self, start: int, stop: int) -> None:
+        """Kernels check no bounds: refuse what is no piece of the corpus."""
+        if not 0 <= start <= stop <= len(self.ids) or stop - start > self.longest_piece:
+            raise IndexError(f"ids {start}:{stop} are no piece")
+
     def train_piece(
         self, number: int, start: int, stop: int, lr: float, worker: Worker
     ) -> tuple[float, int]:
         """Train on ``ids[start:stop]``; returns the sum of measured losses and their number."""
-        if not 0 <= start <= stop <= len(self.ids) or stop - start > self.longest_piece:
-            raise IndexError(f"ids {start}:{stop} are no piece")  # kernels check no bounds
+        self.check_piece(start, stop)
         config, space = self.config, worker.space
         cbow = config.arch is Arch.CBOW
         rate, window, shrink = np.float32(lr), config.window, config.shrink_windows
@@ -122,7 +140,7 @@ class CpuEngine:
 
     def _copy_hot(self, worker: Worker) -> None:
         own = slice(worker.own, worker.own + self.hot)
-        for matrix, before in zip((self.input, self.output), worker.before, strict=True):
+        for matrix, before in zip(self.copied, worker.before, strict=False):
             before[:] = matrix[: self.hot]
             matrix[own] = before
 
@@ -131,7 +149,7 @@ class CpuEngine:
         # two threads go in the same direction twice as far; many at once would go too far
         share = np.float32(min(1, 2 / self.config.workers))
         with self._lock:
-            for matrix, before in zip((self.input, self.output), worker.before, strict=True):
+            for matrix, before in zip(self.copied, worker.before, strict=False):
                 matrix[: self.hot] += share * (matrix[own] - before)
 
     def compile(self) -> None:

@@ -25,20 +25,22 @@ from nlpkit.registry import WORD2VEC
 from nlpkit.schema import AGAIN
 from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.vocab import Vocab
-from nlpkit.vectors.folder import MATRIX, NORMS, VOCAB
-from nlpkit.vectors.formats import format_of_name, load
+from nlpkit.vectors.folder import BUCKETS, CONTEXT, MATRIX, NORMS, VOCAB, write_ngrams
+from nlpkit.vectors.formats import format_of_name, load, save
+from nlpkit.vectors.ngrams import NgramVectors
 from nlpkit.vectors.settings import Format
 from nlpkit.vectors.store import Vectors, row_norms
 from nlpkit.vectors.words import ListedWords
-from nlpkit.word2vec.config import Word2VecConfig
+from nlpkit.word2vec.config import Arch, Word2VecConfig
 from nlpkit.word2vec.store import IdStore
 from nlpkit.word2vec.train import EngineName, Progress, Trainer, TrainState
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from nlpkit.word2vec.subwords import NgramTable
+
 CHECKPOINT_KIND = f"{WORD2VEC}-checkpoint"
-CONTEXT = "context.npy"
 IDS = "ids.npy"
 MOST_RECORDS = 200  # of the curve that is kept
 _ROWS = 1 << 14  # hashed at a time
@@ -53,9 +55,16 @@ class Word2Vec(Vectors):
         state: TrainState,
         config: modeldir.ModelConfig,
         curve: list[dict[str, Any]],
+        ngrams: NgramTable | None = None,
     ) -> None:
-        super().__init__(ListedWords(store.words, store.counts), state.input)
-        self.counts, self.context = store.counts, state.output
+        matrix, subwords = state.input, None
+        if ngrams is not None:
+            from nlpkit.word2vec.subwords import compose
+
+            cbow = config.settings.get("arch") == Arch.CBOW.value
+            matrix, subwords = compose(store.words, state.input, state.output, ngrams, cbow)
+        super().__init__(ListedWords(store.words, store.counts), matrix, subwords=subwords)
+        self.store, self.context = store, state.output
         self.config, self.curve = config, curve
 
     def save(
@@ -66,22 +75,33 @@ class Word2Vec(Vectors):
         force: bool = False,
     ) -> None:
         """Write the model folder; of a file in another format, the words and vectors alone."""
-        chosen = format_of_name(os.fspath(path)) if format is None else Format(format)
-        if chosen is not Format.FOLDER:
-            super().save(path, chosen, force=force)
-            return
+        name = os.fspath(path)
+        if format is not None or format_of_name(name) is not Format.FOLDER:
+            chosen = None if format is None else Format(format)
+            if chosen is not Format.FOLDER:
+                save(self, name, chosen, settings=self.config.settings, force=force)
+                return
         with modeldir.create(path, self.config, force=force) as folder:
-            self.write(folder)
+            _write_state(folder, self.store, self.curve, self.matrix, self.context)
+            if isinstance(self.subwords, NgramVectors) and self.subwords.trained is not None:
+                write_ngrams(folder, self.subwords, self.subwords.trained.own)
             matrix = np.load(folder / MATRIX, mmap_mode="r")
             modeldir.write_array(folder / NORMS, row_norms(matrix))
 
-    def write(self, folder: Path) -> None:
-        """What the folders of a model and of a checkpoint have in common."""
-        vocab = Vocab(list(self.words), self.counts.tolist())
-        modeldir.write_text(folder / VOCAB, vocab.dumps())
-        modeldir.write_array(folder / MATRIX, self.matrix)
-        modeldir.write_array(folder / CONTEXT, self.context)
-        modeldir.write_metrics(folder, self.curve)
+
+def _write_state(
+    folder: Path,
+    store: IdStore,
+    curve: list[dict[str, Any]],
+    inputs: NDArray[np.float32],
+    outputs: NDArray[np.float32],
+) -> None:
+    """What the folders of a model and of a checkpoint have in common."""
+    vocab = Vocab(store.words, store.counts.tolist())
+    modeldir.write_text(folder / VOCAB, vocab.dumps())
+    modeldir.write_array(folder / MATRIX, inputs)
+    modeldir.write_array(folder / CONTEXT, outputs)
+    modeldir.write_metrics(folder, curve)
 
 
 @dataclass
@@ -100,7 +120,8 @@ class Run:
     def vectors(self) -> Word2Vec:
         """The vectors as they are now."""
         config = self._config(WORD2VEC, {})
-        return Word2Vec(self.store, self.trainer.state(), config, self.records)
+        state, ngrams = self.trainer.state(), self.trainer.ngrams
+        return Word2Vec(self.store, state, config, self.records, ngrams)
 
     def record(self, progress: Progress) -> None:
         """Keep some of the progress records, for the curve."""
@@ -127,7 +148,9 @@ class Run:
         }
         extra = {**self.sources, "position": position}
         with modeldir.create(path, self._config(CHECKPOINT_KIND, extra), force=True) as folder:
-            self.vectors().write(folder)
+            _write_state(folder, self.store, self.records, state.input, state.output)
+            if self.trainer.ngrams is not None:
+                modeldir.write_array(folder / BUCKETS, self.trainer.ngrams.buckets)
             self._write_ids(folder / IDS, Path(path) / IDS)
 
     def _write_ids(self, file: Path, earlier: Path) -> None:
@@ -170,13 +193,24 @@ def begin(
     engine: EngineName | None = None,
 ) -> Run:
     """A new run on a text; ``vocab`` and ``init`` are the files it begins with."""
-    start = outputs = None
-    if init is not None:
-        vectors = load(init)
-        start, outputs = (list(vectors.words), vectors.matrix), read_context(init)
-    trainer = Trainer(store, config, device=device, engine=engine, init=start, init_output=outputs)
+    start = {} if init is None else _start_from(init, config)
+    trainer = Trainer(store, config, device=device, engine=engine, **start)
     how = {name: getattr(tokens, name) for name in TOKEN_SETTINGS}
     return Run(store, config, trainer, data_hash, how, [], {"vocab": vocab, "init": init})
+
+
+def _start_from(init: str, config: Word2VecConfig) -> dict[str, Any]:
+    """What a trainer is to begin with: vectors, and all else that the file or folder has."""
+    vectors = load(init, trained=True)
+    if config.subwords is None:
+        return {"init": (list(vectors.words), vectors.matrix), "init_output": read_context(init)}
+    ngrams = vectors.subwords
+    if not isinstance(ngrams, NgramVectors) or ngrams.trained is None:
+        raise NlpkitError(
+            f"{init} has no n-grams to start from", hint="fastText's .bin, or no `subwords`"
+        )
+    own, context = ngrams.trained.own, ngrams.trained.context
+    return {"init": (list(vectors.words), own), "init_output": context, "init_ngrams": ngrams}
 
 
 def load_checkpoint(
@@ -224,7 +258,14 @@ def load_checkpoint(
             position["loss_sum"],
             position["loss_count"],
         )
-        trainer = Trainer(store, config, device=device, engine=engine, resume=state)
+        buckets = None
+        if config.subwords is not None:
+            buckets = _load_rows(folder / BUCKETS)
+            if buckets.ndim != 1 or buckets.dtype != np.int64 or (np.diff(buckets) <= 0).any():
+                raise NlpkitError(f"{BUCKETS} has been changed")
+        trainer = Trainer(
+            store, config, device=device, engine=engine, resume=state, buckets=buckets
+        )
         if _hash(ids) != position["ids_hash"]:
             raise NlpkitError(f"{IDS} has been changed")
     except (OSError, ValueError, KeyError, TypeError, OverflowError, NlpkitError) as error:

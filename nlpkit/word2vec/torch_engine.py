@@ -62,11 +62,13 @@ class TorchEngine:
         """The vectors of the words, and those of what is predicted: (vocabulary, dim) each."""
         return self.input.cpu().numpy(), self.output.cpu().numpy()
 
-    def set_rows(self, rows: slice, inputs: Floats, outputs: Floats | None = None) -> None:
-        """Start from these vectors; outputs that are not given are zeros."""
+    def set_rows(self, rows: slice, inputs: Floats) -> None:
+        """Start from these vectors."""
         self.input[rows] = torch.from_numpy(np.array(inputs)).to(self.device)
-        if outputs is not None:
-            self.output[rows] = torch.from_numpy(np.array(outputs)).to(self.device)
+
+    def set_outputs(self, rows: slice, outputs: Floats) -> None:
+        """Start from these predictions."""
+        self.output[rows] = torch.from_numpy(np.array(outputs)).to(self.device)
 
     def make_worker(self) -> list[np.ndarray]:
         """Memory for the words of a piece and their windows."""

@@ -23,12 +23,15 @@ import numpy as np
 
 from nlpkit.errors import NlpkitError
 from nlpkit.memory import check_memory
+from nlpkit.vectors.settings import parse_lengths
 from nlpkit.word2vec.config import Loss, Word2VecConfig
 from nlpkit.word2vec.store import IdStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from nlpkit.vectors.ngrams import NgramVectors
+    from nlpkit.word2vec.subwords import NgramTable
     from nlpkit.word2vec.tiles import Floats
 
 EngineName = Literal["numba", "torch"]
@@ -64,15 +67,16 @@ class Progress:
 class TrainState:
     """All that is needed to go on."""
 
-    input: Floats  # (vocabulary, dim) the word vectors
+    input: Floats  # (vocabulary, dim) the word vectors; with n-grams, the rows of these after them
     output: Floats  # (vocabulary, dim) of the words as predictions, or of the tree's nodes
     pieces_done: int = 0
     loss_sum: float = 0.0  # of the epoch under way
     loss_count: int = 0
 
-    def check(self, shape: tuple[int, int], pieces: int) -> None:
-        """Refuse a state that is not one of such matrices and so many pieces in all."""
-        for matrix in (self.input, self.output):
+    def check(self, inputs: int, outputs: int, dim: int, pieces: int) -> None:
+        """Refuse a state that is not one of so many rows and so many pieces in all."""
+        for matrix, rows in ((self.input, inputs), (self.output, outputs)):
+            shape = (rows, dim)
             if matrix.shape != shape or matrix.dtype != np.float32:
                 raise NlpkitError(
                     f"the checkpoint has {matrix.dtype} vectors of shape {matrix.shape}, "
@@ -113,22 +117,26 @@ class Trainer:
         engine: EngineName | None = None,
         init: tuple[Sequence[str], Floats] | None = None,
         init_output: Floats | None = None,
+        init_ngrams: NgramVectors | None = None,
         resume: TrainState | None = None,
+        buckets: NDArray[np.int64] | None = None,
     ) -> None:
         self.config = config
+        self.ngrams = _ngram_table(store, config, buckets, init_ngrams)
         store.check()
         piece = min(
             max(len(store) // PIECES_PER_EPOCH, LEAST_WORDS_PER_PIECE), MOST_WORDS_PER_PIECE
         )
         self._cuts = store.cuts(piece)
         engine = engine or ("numba" if device == "cpu" else "torch")
+        rows = len(store.words) + (0 if self.ngrams is None else len(self.ngrams))
         if device == "cpu":
             check_memory(
-                2 * len(store.words) * config.dim * 4,
-                f"training {len(store.words):,} vectors of {config.dim:,} dimensions",
+                (rows + len(store.words)) * config.dim * 4,
+                f"training {rows:,} vectors of {config.dim:,} dimensions",
                 hint="a lower `dim` or `max_vocab`, or a higher `min_count`",
             )
-        self._engine = _make_engine(store, config, piece, device, engine)
+        self._engine = _make_engine(store, config, piece, device, engine, self.ngrams)
         self._workers = config.workers if engine == "numba" else 1
         self._pieces_done = resume.pieces_done if resume else 0
         self._loss_sum = resume.loss_sum if resume else 0.0
@@ -136,10 +144,15 @@ class Trainer:
         if resume is None:
             # outputs of a tree belong to its nodes, which are others for other counts
             trained = None if config.loss is Loss.HS else init_output
-            self._start_afresh(store, init, trained)
+            random = np.random.default_rng(config.seed)
+            self._start_afresh(store, random, init, trained)
+            if self.ngrams is not None:
+                self._start_ngrams(len(store.words), random, init_ngrams)
         else:
-            resume.check((len(store.words), config.dim), config.epochs * (len(self._cuts) - 1))
-            self._engine.set_rows(slice(0, len(store.words)), resume.input, resume.output)
+            pieces = config.epochs * (len(self._cuts) - 1)
+            resume.check(rows, len(store.words), config.dim, pieces)
+            self._engine.set_rows(slice(0, rows), resume.input)
+            self._engine.set_outputs(slice(0, len(store.words)), resume.output)
         self._order = np.zeros(0, dtype=np.int64)  # of the pieces in the epoch under way
         self._lock = threading.Lock()
         self._stopping = False
@@ -147,6 +160,7 @@ class Trainer:
     def _start_afresh(
         self,
         store: IdStore,
+        random: np.random.Generator,
         init: tuple[Sequence[str], Floats] | None,
         init_output: Floats | None,
     ) -> None:
@@ -160,18 +174,31 @@ class Trainer:
                     hint=f"`dim` {init[1].shape[1]}",
                 )
             place = {word: i for i, word in enumerate(init[0])}
-        random = np.random.default_rng(self.config.seed)
         for start in range(0, len(store.words), _ROWS_AT_ONCE):
             words = store.words[start : start + _ROWS_AT_ONCE]
-            rows = random.random((len(words), dim), dtype=np.float32)
-            rows = (rows - np.float32(0.5)) / np.float32(dim)
+            rows = _small_rows(random, len(words), dim)
             outputs = np.zeros_like(rows)
             for i, word in enumerate(words):
                 if init is not None and word in place:
                     rows[i] = init[1][place[word]]
                     if init_output is not None:
                         outputs[i] = init_output[place[word]]
-            self._engine.set_rows(slice(start, start + len(words)), rows, outputs)
+            here = slice(start, start + len(words))
+            self._engine.set_rows(here, rows)
+            self._engine.set_outputs(here, outputs)
+
+    def _start_ngrams(
+        self, first: int, random: np.random.Generator, init: NgramVectors | None
+    ) -> None:
+        """The rows after those of the words: as ``init`` has them, else small and random."""
+        assert self.ngrams is not None
+        for start in range(0, len(self.ngrams), _ROWS_AT_ONCE):
+            buckets = self.ngrams.buckets[start : start + _ROWS_AT_ONCE]
+            rows = _small_rows(random, len(buckets), self.config.dim)
+            if init is not None:
+                places, there = init.places(buckets)
+                rows[there] = init.table[places[there]]
+            self._engine.set_rows(slice(first + start, first + start + len(buckets)), rows)
 
     def state(self) -> TrainState:
         """The state after the last record; its matrices change when training goes on."""
@@ -265,15 +292,54 @@ def pick_device(name: str) -> str:
     return str(pick(name))
 
 
+def _small_rows(random: np.random.Generator, rows: int, dim: int) -> Floats:
+    return (random.random((rows, dim), dtype=np.float32) - np.float32(0.5)) / np.float32(dim)
+
+
+def _ngram_table(
+    store: IdStore,
+    config: Word2VecConfig,
+    buckets: NDArray[np.int64] | None,
+    init: NgramVectors | None,
+) -> NgramTable | None:
+    """Which rows each word has, if words are made of n-grams; ``buckets`` have a row anyway."""
+    if config.subwords is None:
+        return None
+    from nlpkit.word2vec.subwords import NgramTable
+
+    shortest, longest = parse_lengths(config.subwords)
+    if init is not None:
+        if (init.shortest, init.longest, init.buckets) != (shortest, longest, config.buckets):
+            raise NlpkitError(
+                f"the model to start from has n-grams {init.shortest}-{init.longest} "
+                f"in {init.buckets} buckets",
+                hint=f"`subwords` {init.shortest}-{init.longest}, `buckets` {init.buckets}",
+            )
+        used = np.flatnonzero(init.table.any(axis=1))
+        buckets = used if init.kept is None else np.asarray(init.kept, np.int64)[used]
+    return NgramTable.build(store.words, shortest, longest, config.buckets, buckets)
+
+
 def _make_engine(
-    store: IdStore, config: Word2VecConfig, piece: int, device: str, engine: EngineName
+    store: IdStore,
+    config: Word2VecConfig,
+    piece: int,
+    device: str,
+    engine: EngineName,
+    ngrams: NgramTable | None,
 ) -> Any:
     if engine == "numba":
         if device != "cpu":
             raise NlpkitError(f"the numba kernels run on the CPU, not on {device}")
+        if ngrams is not None:
+            from nlpkit.word2vec.subwords import SubwordEngine
+
+            return SubwordEngine(store, config, piece, ngrams)
         from nlpkit.word2vec.cpu import CpuEngine
 
         return CpuEngine(store, config, piece)
+    if ngrams is not None:
+        raise NlpkitError("n-grams are trained on the CPU", hint="`device` cpu, `engine` numba")
     from nlpkit.word2vec.torch_engine import TorchEngine
 
     return TorchEngine(store, config, piece, device)

@@ -22,7 +22,8 @@ def engine_of(store: IdStore, threads: int, arch: Arch = Arch.SKIPGRAM) -> CpuEn
     config = Word2VecConfig(arch=arch, dim=12, min_count=1, threads=threads)
     engine = CpuEngine(store, config, 5000)
     rows = np.random.default_rng(2).normal(size=(len(store.words), 12)).astype(np.float32)
-    engine.set_rows(slice(0, len(rows)), rows, rows[::-1])
+    engine.set_rows(slice(0, len(rows)), rows)
+    engine.set_outputs(slice(0, len(rows)), rows[::-1])
     return engine
 
 

@@ -22,7 +22,9 @@ def engine(request: pytest.FixtureRequest) -> TorchEngine:
     made = TorchEngine(build_store([TEXT], config), config, 100, "cpu")
     random = np.random.default_rng(1)
     shape = made.input.shape
-    made.set_rows(slice(None), *random.normal(size=(2, *shape)).astype(np.float32))
+    inputs, outputs = random.normal(size=(2, *shape)).astype(np.float32)
+    made.set_rows(slice(None), inputs)
+    made.set_outputs(slice(None), outputs)
     return made
 
 

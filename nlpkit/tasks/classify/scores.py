@@ -12,7 +12,7 @@ import numpy as np
 from nlpkit.metrics.spans import Counts
 from nlpkit.nn.inference import Floats
 from nlpkit.tasks.classify.data import Example
-from nlpkit.tasks.classify.predictor import Classifier
+from nlpkit.tasks.classify.fasttext import AnyClassifier
 
 BINS = 10
 
@@ -60,7 +60,7 @@ class LabelScores:
 
 
 def decide(
-    classifier: Classifier, probabilities: Floats, threshold: float
+    classifier: AnyClassifier, probabilities: Floats, threshold: float
 ) -> list[tuple[str, ...]]:
     """The labels of each text: the likeliest one, or all over the threshold when multi-label."""
     names = classifier.labels.tokens
@@ -73,7 +73,7 @@ def decide(
 
 
 def score_labels(
-    examples: Sequence[Example], classifier: Classifier, threshold: float = 0.5
+    examples: Sequence[Example], classifier: AnyClassifier, threshold: float = 0.5
 ) -> LabelScores:
     """Classify labelled texts and compare."""
     probabilities = classifier.probabilities([example.text for example in examples])
@@ -101,7 +101,7 @@ def score_labels(
 
 
 def _calibration(
-    examples: Sequence[Example], classifier: Classifier, probabilities: Floats
+    examples: Sequence[Example], classifier: AnyClassifier, probabilities: Floats
 ) -> list[Bin]:
     """Decisions in bins of equal width: of the likeliest label, or of each when multi-label."""
     names = classifier.labels.tokens

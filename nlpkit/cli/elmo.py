@@ -1,0 +1,227 @@
+"""``nlpkit elmo``: train, embed, import."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nlpkit import modeldir, textio
+from nlpkit.cli import options
+from nlpkit.cli.flags import with_settings
+from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.output import Notes, check_output, open_output
+from nlpkit.cli.progress_training import draw_training, prepare_torch
+from nlpkit.tasks.elmo.settings import ElmoSettings
+from nlpkit.text.pipeline import TokenSettings, read_tokens
+
+if TYPE_CHECKING:
+    from nlpkit.tasks.elmo.model import ElmoModel, Floats
+
+app = new_app("Word vectors in context by ELMo: train, embed, import.")
+
+
+@app.command(cls=Command)
+@with_settings(ElmoSettings)
+def train(
+    *,
+    text: options.Inputs = None,
+    output: options.NewModel,
+    tokenizer: options.TokenizerName = "whitespace",
+    pattern: options.Pattern = None,
+    lower: options.Lower = False,
+    settings: ElmoSettings,
+    device: options.Device = "auto",
+    threads: options.Threads = 0,
+    force: options.Force = False,
+    resume: options.Resume = False,
+    config: options.Config = None,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Train an ELMo on text, a sentence a line.
+
+    Words are what stands between spaces; name a --tokenizer for raw text. A forward and a backward
+    language model read the characters of each word and predict the next one by an adaptive softmax.
+    The loss is the mean of both directions, in nats per word.
+
+    Examples:
+      $ nlpkit elmo train sample_corpora/world.txt -o elmo.model --dim 64 --hidden 128 --epochs 2
+      $ nlpkit elmo train sample_corpora/tales.txt -o tales.elmo -t word --max-time 60s
+    """
+    from nlpkit.device import memory_advice
+    from nlpkit.tasks.elmo.train import ElmoRun, Sentences
+
+    notes = Notes(quiet)
+    modeldir.check_new(output, force=force)
+    tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+    chosen = prepare_torch(device, threads, notes)
+    blocks = options.read_inputs(text, encoding, errors)
+    sentences = Sentences.read(
+        line for rows in read_tokens(blocks, tokens, errors) for line in rows
+    )
+    with memory_advice():
+        run = ElmoRun(sentences, settings, chosen)
+    notes.say(
+        f"{sentences.tokens:,} words in {len(sentences):,} lines, {len(run.vocab):,} are "
+        f"predicted by name; {run.parameters:,} parameters"
+    )
+    checkpoint = modeldir.checkpoint_path(output)
+    if resume:
+        run.trainer.load(checkpoint, run.common_settings(), run.data_hash())
+    draw_training(
+        run.trainer,
+        notes,
+        lambda: run.save(output, force=force),
+        checkpoint=checkpoint,
+        settings=run.common_settings(),
+        data_hash=run.data_hash(),
+        unit="words",
+    )
+
+
+@app.command(cls=Command)
+def embed(
+    model: options.Model,
+    inputs: options.Inputs = None,
+    layer: Annotated[
+        str | None,
+        typer.Option(
+            "--layer",
+            metavar="all|mean|top|N",
+            help="All layers, their mean, the top one, or layer N; 0 is the words by themselves.",
+            show_default="all",
+        ),
+    ] = None,
+    mix: Annotated[
+        str | None,
+        typer.Option("--mix", metavar="A,B,...", help="The layers, each times its number, summed."),
+    ] = None,
+    tokenizer: options.TokenizerName = "whitespace",
+    pattern: options.Pattern = None,
+    lower: options.Lower = False,
+    output: options.ArrayOutput = "-",
+    batch_tokens: Annotated[
+        int, typer.Option("--batch-tokens", min=1, max=1_048_576, help="Words to a batch.")
+    ] = 4096,
+    device: options.UseDevice = "auto",
+    threads: options.Threads = 0,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+) -> None:
+    """Give the vectors of words in their sentences, a sentence a line.
+
+    JSON lines have the keys tokens and vectors: a row for each word, or with all layers a list of
+    rows for each layer. An .npy file holds the rows of all words one after the other, with all
+    layers as (layer, word, number); an .npz file has them as vectors, and lengths, the words of
+    each line. Nothing is remembered from one line to the next, and batches do not matter.
+
+    Examples:
+      $ nlpkit elmo train sample_corpora/world.txt -o elmo.model --dim 64 --hidden 128 --epochs 2
+      $ echo "Paris is the capital of France ." | nlpkit elmo embed elmo.model --layer top
+      $ nlpkit elmo embed elmo.model sample_corpora/world.txt --mix 0.2,0.3,0.5 -o world.npz
+    """
+    import torch
+
+    from nlpkit.device import memory_advice, pick_device
+    from nlpkit.tasks.elmo.model import ElmoModel
+
+    if layer is not None and mix is not None:
+        raise UsageError("--layer and --mix contradict each other")
+    check_output(output)
+    paths = options.resolve_inputs(inputs)
+    torch.set_num_threads(options.resolve_jobs(threads))
+    elmo = ElmoModel.load(model, pick_device(device))
+    shares = _parse_mix(mix)
+    tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+    blocks = textio.read_blocks(paths, encoding=encoding, errors=errors)
+    rows = read_tokens(blocks, tokens, errors)
+    with memory_advice("a smaller --batch-tokens"):
+        found = _embedded(elmo, rows, layer or "all", shares, batch_tokens)
+        if output.endswith((".npy", ".npz")):
+            _write_arrays(output, found)
+            return
+        with open_output(output) as out:
+            for words, vectors in found:
+                out.write_json({"tokens": words, "vectors": vectors.tolist()})
+                out.flush()
+
+
+def _embedded(
+    elmo: ElmoModel,
+    blocks: Iterable[list[list[str]]],
+    layer: str,
+    shares: list[float] | None,
+    batch_tokens: int,
+) -> Iterator[tuple[list[str], Floats]]:
+    from nlpkit.tasks.elmo.model import mix_layers
+
+    for rows in blocks:
+        for words, layers in zip(rows, elmo.embed(rows, batch_tokens=batch_tokens), strict=True):
+            whole = layer == "all" and shares is None
+            yield words, layers if whole else mix_layers(layers, layer, shares)
+
+
+def _write_arrays(output: str, found: Iterator[tuple[list[str], Floats]]) -> None:
+    import numpy as np
+
+    parts, lengths = [], []
+    for words, vectors in found:
+        parts.append(vectors)
+        lengths.append(len(words))
+    joined = np.concatenate(parts, axis=-2) if parts else np.zeros((0, 0), np.float32)
+    arrays: dict[str, Any] = {"vectors": joined}
+    if output.endswith(".npz"):
+        arrays["lengths"] = np.array(lengths, np.int64)
+    textio.write_array(output, **arrays)
+
+
+def _parse_mix(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--mix takes numbers between commas, not {text!r}") from None
+
+
+@app.command("import", cls=Command)
+def import_(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SOURCE", help="AllenNLP's options.json, or the folder with both."),
+    ],
+    weights: Annotated[
+        str | None,
+        typer.Argument(metavar="WEIGHTS", help="Its weights, an .hdf5 file."),
+    ] = None,
+    output: options.NewModel = ...,  # type: ignore[assignment]
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Take over an ELMo of AllenNLP: options.json and weights in HDF5.
+
+    Needs the package h5py: pip install "nlpkit[elmo]". The vectors are those that AllenNLP gives
+    without state; AllenNLP itself goes on from the batch before, so its vectors of a sentence
+    depend on what it has read.
+
+    Examples:
+      $ nlpkit elmo import elmo_options.json elmo_weights.hdf5 -o elmo.model
+      $ nlpkit elmo import allennlp-elmo/ -o elmo.model
+    """
+    from nlpkit.pretrained.elmo import find_files, import_elmo
+
+    modeldir.check_new(output, force=force)
+    if weights is None:
+        if not os.path.isdir(source):
+            raise UsageError("give the options and the weights, or a folder that has both")
+        source, weights = find_files(source)
+    elmo = import_elmo(source, weights)
+    elmo.save(output, force=force)
+    sizes = elmo.model.settings
+    Notes(quiet).say(
+        f"{sizes.layers} layers, {elmo.model.width} numbers in a vector; wrote {output}"
+    )

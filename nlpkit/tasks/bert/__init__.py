@@ -1,0 +1,1 @@
+"""BERT at work: masked words, vectors of texts, search, senses; and its training."""

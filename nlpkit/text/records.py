@@ -1,0 +1,305 @@
+"""Records: plain lines, JSON lines, CSV and TSV, read alike by every command that reads text.
+
+What a file holds is told by its name or its first line. A line of plain text is a record without
+keys; CSV and TSV become JSON lines on the way in, so that the rest of a command knows two forms
+only: ``Block`` (lines are texts) and ``RecordBlock`` (lines are JSON objects). The keys that a
+command does not read pass through it untouched.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from nlpkit.errors import NlpkitError
+from nlpkit.settings import DATA, option
+from nlpkit.text.pipeline import Tokens, TokenSettings, show
+from nlpkit.textio import Block, longest_line, parse_json, read_blocks
+
+TEXT_KEYS = ("text", "sentence", "tokens")
+TOKEN_KEYS = ("tokens", "text", "sentence")
+ID_KEYS = ("ids",)
+_ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv"}
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+# What a new text, new tokens or new ids leave without a meaning.
+_STALE = {"text": ("tokens", "offsets", "ids", "length"), "tokens": ("ids", "length")}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How input is read."""
+
+    input: Literal["auto", "text", "jsonl", "csv", "tsv"] = option(
+        "auto",
+        "What the input is; auto: told by its name or first line.",
+        group=DATA,
+    )
+    key: str | None = option(
+        None,
+        "The key of a JSON object, or the column of a CSV or TSV file, to read; a number is a "
+        "column of a file without a header.",
+        group=DATA,
+        flags=("--key", "--column"),
+        metavar="NAME",
+        shown_default="text, sentence, tokens or ids",
+    )
+    encoding: str = option("utf-8", "Encoding of the input.", group=DATA, metavar="NAME")
+    errors: Literal["strict", "replace", "ignore"] = option(
+        "strict", "What to do with bytes that the encoding does not allow.", group=DATA
+    )
+
+
+@dataclass(frozen=True)
+class RecordBlock(Block):
+    """Lines that are JSON objects; the first of ``keys`` that an object has is what is read."""
+
+    keys: tuple[str, ...] = TEXT_KEYS
+
+
+class Row(NamedTuple):
+    """What is read of a record, and all of it; a line of plain text is an empty record."""
+
+    value: Any
+    record: dict[str, Any]
+    line: int
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def read_records(
+    paths: Iterable[str],
+    reading: Reading | None = None,
+    keys: tuple[str, ...] = TEXT_KEYS,
+    say: Callable[[str], None] = lambda message: None,
+) -> Iterator[Block]:
+    """All sources as blocks, each a ``RecordBlock`` where its source holds records.
+
+    ``say`` hears what was detected, when it is not plain text.
+    """
+    reading = reading or Reading()
+    wanted = keys if reading.key is None else (reading.key,)
+    for path in paths:
+        blocks = read_blocks([path], encoding=reading.encoding, errors=reading.errors)
+        first = next(blocks, None)
+        if first is None:
+            continue
+        form = reading.input if reading.input != "auto" else detect(path, first, reading)
+        blocks = itertools.chain([first], blocks)
+        if form == "text":
+            yield from blocks
+            continue
+        if reading.input == "auto":
+            say(f"{first.source}: {_NAMES[form]}, {_which(form, wanted)} (if not: --input text)")
+        if form != "jsonl":
+            blocks = _table_blocks(blocks, _DELIMITERS[form], wanted, reading)
+        for block in blocks:
+            yield RecordBlock(block.data, block.source, block.first_line, wanted)
+
+
+_NAMES = {"jsonl": "JSON lines", "csv": "CSV", "tsv": "TSV"}
+
+
+def _which(form: str, keys: tuple[str, ...]) -> str:
+    return f"{'key' if form == 'jsonl' else 'column'} {' or '.join(keys)}"
+
+
+def detect(path: str, first: Block, reading: Reading) -> str:
+    """What a source holds, by its name, or by its first line that is not empty."""
+    name = path
+    for packed in (".gz", ".bz2", ".xz", ".zst"):
+        name = name.removesuffix(packed)
+    for ending, form in _ENDINGS.items():
+        if name.endswith(ending):
+            return form
+    line = next((line for line in first.data.splitlines() if line.strip()), b"")
+    if line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}"):
+        try:
+            if isinstance(parse_json(line.decode("utf-8", "replace")), dict):
+                return "jsonl"
+        except ValueError:
+            return "text"
+    if reading.key is not None:  # nobody names a column of plain text
+        tabs = b"\t" in line
+        return "tsv" if tabs else "csv"
+    return "text"
+
+
+def _table_blocks(
+    blocks: Iterable[Block], delimiter: str, keys: tuple[str, ...], reading: Reading
+) -> Iterator[Block]:
+    """CSV or TSV as blocks of JSON lines; a row that goes on in the next block waits for it."""
+    waiting: list[str] = []
+    header: list[str] = []
+    csv.field_size_limit(longest_line())  # the library's own limit is 128 kB
+    dump = json.JSONEncoder(ensure_ascii=False).encode
+    source, first_line = "", 1
+    for block in blocks:
+        source, first_line = block.source, block.first_line - len(waiting)
+        lines = [*waiting, *(f"{line}\n" for line in block.lines(reading.errors))]
+        rows, waiting = _parse_rows(lines, delimiter, source, first_line, is_last=False)
+        if not header and rows:
+            header = _header(rows[0][1], keys, source)
+            rows = rows if header[0] == "1" else rows[1:]
+        for number, row in rows:
+            if len(row) != len(header):
+                raise NlpkitError(
+                    f"{source}: line {number}: {len(row)} fields, {len(header)} expected",
+                    hint="a field with the delimiter in it stands in double quotes",
+                )
+        records = [dump(dict(zip(header, row, strict=True))) + "\n" for _, row in rows]
+        if records:
+            yield Block("".join(records).encode(), source, rows[0][0])
+        first_line += len(lines) - len(waiting)
+    if waiting:
+        _parse_rows(waiting, delimiter, source, first_line, is_last=True)
+
+
+def _parse_rows(
+    lines: list[str], delimiter: str, source: str, first_line: int, *, is_last: bool
+) -> tuple[list[tuple[int, list[str]]], list[str]]:
+    """Rows with their first lines, and the lines of one that is not complete yet."""
+    # tabs in TSV are never part of a field, and quotes are characters like others
+    if delimiter == ",":
+        reader = csv.reader(lines, strict=True)
+    else:
+        reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    rows: list[tuple[int, list[str]]] = []
+    done = 0
+    try:
+        for row in reader:
+            if row:
+                rows.append((first_line + done, row))
+            done = reader.line_num
+    except csv.Error as error:
+        if "unexpected end of data" in str(error) and not is_last:
+            return rows, lines[done:]
+        raise NlpkitError(
+            f"{source}: line {first_line + done}: {error}",
+            hint="a quote within quotes is written twice; `input` text for plain lines",
+        ) from None
+    return rows, []
+
+
+def _header(first: list[str], keys: tuple[str, ...], source: str) -> list[str]:
+    """Names of the columns: the first row, or numbers if a number was asked for."""
+    if len(keys) == 1 and keys[0].isdecimal():
+        if not 1 <= int(keys[0]) <= len(first):
+            raise NlpkitError(f"{source}: {len(first)} columns, no column {keys[0]}")
+        return [str(number) for number in range(1, len(first) + 1)]
+    if not set(keys) & set(first):
+        raise NlpkitError(
+            f"{source}: no column {' or '.join(keys)} in the header",
+            hint=f"`key` with one of {', '.join(first[:8])}, or a number if there is no header",
+        )
+    return first
+
+
+# --- what is in a block -------------------------------------------------------------------------
+
+
+def rows_of(block: Block, errors: str = "strict") -> Iterator[Row]:
+    """The rows of a block: a line of text each, or a record whose value is a text or a list."""
+    if not isinstance(block, RecordBlock):
+        for number, line in enumerate(block.lines(errors), block.first_line):
+            yield Row(line, {}, number)
+        return
+    for number, line in enumerate(block.lines(errors), block.first_line):
+        if not line.strip():
+            continue
+        try:
+            record = parse_json(line)
+        except ValueError:
+            raise NlpkitError(
+                f"{block.source}: line {number}: no JSON object: {line[:40]!r}",
+                hint="an object per line, or `input` text",
+            ) from None
+        if not isinstance(record, dict):
+            if isinstance(record, (list, str)):  # a bare value is its own record
+                yield Row(record, {}, number)
+                continue
+            raise NlpkitError(f"{block.source}: line {number}: no JSON object: {line[:40]!r}")
+        key = next((key for key in block.keys if key in record), None)
+        if key is None:
+            names = ", ".join(map(str, list(record)[:8])) or "none"
+            raise NlpkitError(
+                f"{block.source}: line {number}: no key {' or '.join(block.keys)}",
+                hint=f"`key` with one of its keys: {names}",
+            )
+        yield Row(record[key], record, number)
+
+
+def text_of(row: Row, source: str) -> str:
+    """A row as a text; tokens are joined by spaces.
+
+    >>> text_of(Row(["It", "'s"], {}, 1), "-")
+    "It 's"
+    """
+    if isinstance(row.value, str):
+        return row.value
+    return " ".join(_tokens(row, source))
+
+
+def tokens_of(row: Row, tokens: Tokens, source: str) -> list[str]:
+    """The (shown) tokens of a row: those it has, or those of its text."""
+    if isinstance(row.value, str):
+        return tokens.shown(row.value)
+    return tokens.finish(_tokens(row, source))
+
+
+def _tokens(row: Row, source: str) -> list[str]:
+    value = row.value
+    if isinstance(value, list) and all(isinstance(token, str) for token in value):
+        return [show(token) for token in value]
+    shown = json.dumps(value, ensure_ascii=False)[:40]
+    raise NlpkitError(
+        f"{source}: line {row.line}: expected a text or a list of tokens, found {shown}",
+        hint="`key` with the name of another key",
+    )
+
+
+def lines_of(block: Block, errors: str = "strict") -> list[str]:
+    """Texts of a block, each fit to be one line of a plain text."""
+    if not isinstance(block, RecordBlock):
+        return block.lines(errors)
+    return [" ".join(text_of(row, block.source).split("\n")) for row in rows_of(block, errors)]
+
+
+def plain_blocks(blocks: Iterable[Block], errors: str = "strict") -> Iterator[Block]:
+    """Blocks of plain lines: what an engine reads that knows of no records."""
+    for block in blocks:
+        if isinstance(block, RecordBlock):
+            text = "".join(f"{line}\n" for line in lines_of(block, errors))
+            yield Block(text.encode("utf-8", "replace"), block.source, block.first_line)
+        else:
+            yield block
+
+
+def read_tokens(
+    blocks: Iterable[Block], settings: TokenSettings, errors: str = "strict"
+) -> Iterator[list[tuple[Row, list[str]]]]:
+    """For each block its rows with their (shown) tokens."""
+    tokens = Tokens(settings)
+    for block in blocks:
+        yield [(row, tokens_of(row, tokens, block.source)) for row in rows_of(block, errors)]
+
+
+def token_keys(settings: TokenSettings) -> tuple[str, ...]:
+    """Where tokens are looked for: those that are there, unless a tokeniser is asked for."""
+    return TOKEN_KEYS if settings.tokenizer == "whitespace" else TEXT_KEYS
+
+
+def extend(record: dict[str, Any], **made: Any) -> dict[str, Any]:
+    """A record with what was made of it, and without what that has made stale.
+
+    >>> extend({"id": 7, "text": "Hi!", "ids": [1]}, tokens=["Hi", "!"])
+    {'id': 7, 'text': 'Hi!', 'tokens': ['Hi', '!']}
+    """
+    if not record:
+        return made
+    stale = {name for key in made for name in _STALE.get(key, ())} - set(made)
+    return {**{key: value for key, value in record.items() if key not in stale}, **made}

@@ -1,0 +1,158 @@
+"""Words made of character n-grams (Bojanowski et al. 2017): which rows each word has, and the
+engine that trains them.
+
+The rows of a model with V words are the V rows of the words themselves and then one for each
+bucket that an n-gram of the vocabulary falls into. Buckets that no n-gram uses have no row here;
+they are zeros when fastText's format wants them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nlpkit.vectors.ngrams import NgramVectors, TrainedRows, bucket_rows, word_vectors
+from nlpkit.word2vec.blocks import make_workspace
+from nlpkit.word2vec.config import Arch, Word2VecConfig
+from nlpkit.word2vec.cpu import BLOCK, CpuEngine, Worker
+from nlpkit.word2vec.store import IdStore
+from nlpkit.word2vec.subword_kernels import make_span_space, subword_piece
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nlpkit.word2vec.tiles import Floats
+
+# Words of text whose vectors are gathered once. Longer spans gather less; but what a word learns
+# reaches the words that share n-grams with it a span later, all from the same point.
+SPAN = 128
+_WORDS_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True)
+class NgramTable:
+    """The input rows of each word: its own, then those of its n-grams.
+
+    >>> table = NgramTable.build(["as", "ass"], 3, 3, 1000)
+    >>> table.rows_of(0).tolist(), table.rows_of(1).tolist(), len(table.buckets)
+    ([0, 2, 4], [1, 2, 5, 3], 4)
+    """
+
+    starts: NDArray[np.int64]  # (V + 1,)
+    rows: NDArray[np.int32]
+    buckets: NDArray[np.int64]  # (K,) of the rows after the words', rising
+    shortest: int
+    longest: int
+    n_buckets: int
+
+    @classmethod
+    def build(
+        cls,
+        words: Sequence[str],
+        shortest: int,
+        longest: int,
+        n_buckets: int,
+        also: NDArray[np.int64] | None = None,
+    ) -> NgramTable:
+        """The table of a vocabulary; buckets in ``also`` get a row even if no word uses them."""
+        found, edges = [], [np.zeros(1, np.int64)]
+        for start in range(0, len(words), _WORDS_AT_ONCE):
+            block = words[start : start + _WORDS_AT_ONCE]
+            some, ends = bucket_rows(block, n_buckets, shortest, longest)
+            found.append(some)
+            edges.append(edges[-1][-1] + ends[1:])
+        all_buckets, ends = np.concatenate(found), np.concatenate(edges)
+        kept = np.unique(all_buckets if also is None else np.concatenate([all_buckets, also]))
+        places = np.searchsorted(kept, all_buckets) + len(words)
+        owners = np.repeat(np.arange(len(words)), np.diff(ends))
+        rows = np.empty(len(words) + len(places), np.int32)
+        starts = ends + np.arange(len(ends))
+        rows[starts[:-1]] = np.arange(len(words))
+        rows[np.arange(len(places)) + owners + 1] = places
+        return cls(starts, rows, kept, shortest, longest, n_buckets)
+
+    def rows_of(self, word: int) -> NDArray[np.int32]:
+        """The rows of the word with this number."""
+        return self.rows[self.starts[word] : self.starts[word + 1]]
+
+    def __len__(self) -> int:
+        """How many rows there are for n-grams."""
+        return len(self.buckets)
+
+
+class SubwordEngine(CpuEngine):
+    """The CPU engine with words made of n-grams: more input rows, and its own kernel."""
+
+    def __init__(
+        self, store: IdStore, config: Word2VecConfig, words_per_piece: int, table: NgramTable
+    ) -> None:
+        super().__init__(store, config, words_per_piece, more_inputs=len(table))
+        self.table = table
+
+    def make_worker(self) -> Worker:
+        """What one thread needs."""
+        worker = super().make_worker()
+        space = make_workspace(
+            BLOCK,
+            self.outputs_per_block,
+            self.config.window,
+            self.width,
+            self.longest_piece,
+            slots=True,
+        )
+        at = make_span_space(SPAN, self.config.window, self.width, self.vocabulary)
+        return Worker(space, worker.own, worker.before, at)
+
+    def train_piece(
+        self, number: int, start: int, stop: int, lr: float, worker: Worker
+    ) -> tuple[float, int]:
+        """Train on ``ids[start:stop]``; returns the sum of measured losses and their number."""
+        self.check_piece(start, stop)
+        config = self.config
+        self._copy_hot(worker)
+        found: tuple[float, int] = subword_piece(
+            self.ids,
+            start,
+            stop,
+            config.seed,
+            number,
+            self.input,
+            self.output,
+            self.keep,
+            self.noise,
+            config.window,
+            config.shrink_windows,
+            config.arch is Arch.CBOW,
+            config.cbow_mean,
+            BLOCK,
+            SPAN,
+            np.float32(lr),
+            np.float32(config.negative / self.outputs_per_block),
+            worker.space,
+            self.hot,
+            worker.own,
+            self.table.starts,
+            self.table.rows,
+            worker.span,
+        )
+        self._merge_hot(worker)
+        return found
+
+
+def compose(
+    words: Sequence[str], inputs: Floats, context: Floats | None, table: NgramTable, cbow: bool
+) -> tuple[Floats, NgramVectors]:
+    """From trained rows (V + K, D) the word vectors (V, D), and what unknown words need."""
+    own = inputs[: len(words)]
+    subwords = NgramVectors(
+        inputs[len(words) :],
+        table.n_buckets,
+        table.shortest,
+        table.longest,
+        kept=table.buckets,
+        trained=TrainedRows(own, context, cbow),
+    )
+    return word_vectors(words, own, subwords), subwords

@@ -1,0 +1,228 @@
+"""What one command writes, every other can read: JSON lines, CSV, TSV, compressed files."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+import zstandard
+from command_runner import Runner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from nlpkit.cli.main import app
+
+WORDS = "the king sat in old house and queen read a book".split()
+UNPACK = {
+    ".gz": gzip.decompress,
+    ".bz2": bz2.decompress,
+    ".xz": lzma.decompress,
+    ".zst": lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data),
+}
+
+
+def call(*arguments: str, input: str | bytes = b"") -> str:
+    """A command in this process: what it writes."""
+    data = input.encode() if isinstance(input, str) else input
+    done = CliRunner().invoke(app, arguments, input=data, prog_name="nlpkit")
+    assert done.exit_code == 0, (arguments, done.stderr)
+    return done.stdout
+
+
+# --- chains -------------------------------------------------------------------------------------
+
+# what a command reads and writes, and its arguments; VOCAB and BPE are files
+STEPS = {
+    "sentences": ("text", "text", []),
+    "tokenize": ("text", "tokens", []),
+    "detokenize": ("tokens", "text", []),
+    "encode": ("tokens", "ids", ["-V", "VOCAB"]),
+    "decode": ("ids", "tokens", ["-V", "VOCAB"]),
+    "pad": ("ids", "ids", ["--maxlen", "12", "--padding", "post"]),
+    "bpe encode": ("text", "pieces", ["-m", "BPE"]),
+    "bpe decode": ("pieces", "text", ["-m", "BPE"]),
+}
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> list[str]:
+    """Three commands, each of which can read what the one before it writes."""
+    names, holds = [], "text"
+    for _ in range(3):
+        name = draw(
+            st.sampled_from([name for name, (takes, *_) in STEPS.items() if takes == holds])
+        )
+        names.append(name)
+        holds = STEPS[name][1]
+    return names
+
+
+def write_input(texts: list[str], form: str) -> bytes:
+    if form == "text":
+        return "".join(f"{text}\n" for text in texts).encode()
+    if form == "jsonl":
+        records = ({"id": number, "text": text} for number, text in enumerate(texts))
+        return "".join(json.dumps(record) + "\n" for record in records).encode()
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter="," if form == "csv" else "\t", lineterminator="\n")
+    writer.writerows([["id", "text"], *([number, text] for number, text in enumerate(texts))])
+    return out.getvalue().encode()
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    chain=chains(),
+    texts=st.lists(
+        st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join),
+        min_size=1,
+        max_size=4,
+    ),
+    form=st.sampled_from(["jsonl", "csv", "tsv"]),
+    packed=st.sampled_from(["", ".gz", ".zst"]),
+)
+def test_any_three_commands_say_of_records_what_they_say_of_lines_and_keep_other_keys(
+    made: Path, tmp_path: Path, chain: list[str], texts: list[str], form: str, packed: str
+) -> None:
+    files = {"VOCAB": str(made / "words.vocab"), "BPE": str(made / "tokenizer.json")}
+    lines = write_input(texts, "text")
+    path = tmp_path / f"records.{form}"
+    path.write_bytes(write_input(texts, form))
+    source = str(path)
+    for number, name in enumerate(chain):
+        arguments = [*name.split(), *(files.get(one, one) for one in STEPS[name][2])]
+        lines = call(*arguments, input=lines).encode()
+        output = str(tmp_path / f"{number}{packed}")
+        call(*arguments, "--json", "-q", "-o", output, source)
+        source = output
+    data = Path(source).read_bytes()
+    records = [json.loads(line) for line in (UNPACK[packed](data) if packed else data).splitlines()]
+    assert [str(record["id"]) for record in records] == [str(i) for i in range(len(texts))]
+    key = {"pieces": "ids"}.get(STEPS[chain[-1]][1], STEPS[chain[-1]][1])
+    found = [record[key] for record in records]
+    shown = [value if isinstance(value, str) else " ".join(map(str, value)) for value in found]
+    assert shown == lines.decode().splitlines()
+
+
+# --- detection and errors -----------------------------------------------------------------------
+
+
+def test_tokens_of_json_lines_become_ids_through_a_real_pipe(run: Runner) -> None:
+    run.write("w.vocab", "<pad>\t0\n<unk>\t0\nthe\t2\nking\t1\n")
+    run.write("in.jsonl", '{"doc": 5, "text": "the king"}\n')
+    done = run.shell("nlpkit tokenize --json in.jsonl | nlpkit encode -V w.vocab --json")
+    assert json.loads(done.out) == {
+        "doc": 5,
+        "text": "the king",
+        "tokens": ["the", "king"],
+        "ids": [2, 3],
+    }
+    assert "in.jsonl: JSON lines" in done.err
+    assert "standard input: JSON lines" in done.err
+
+
+def test_what_only_looks_like_json_is_text_and_a_flag_decides() -> None:
+    assert call("tokenize", "-t", "whitespace", input="{see above}\n") == "{see above}\n"
+    assert call("tokenize", "-t", "whitespace", input='[1, "two"]\n') == '[1, "two"]\n'
+    line = '{"text": "a b"}\n'
+    assert call("tokenize", "-q", input=line) == "a b\n"
+    assert call("tokenize", "--input", "text", "-t", "whitespace", input=line) == line
+
+
+def test_a_column_by_name_and_by_number() -> None:
+    table = 'id,body\n1,"one, two\nthree"\n2,"say ""hi"""\n'
+    answer = call("tokenize", "--column", "body", "-q", input=table)
+    assert answer == 'one , two three\nsay " hi "\n'
+    assert (
+        call("tokenize", "--key", "2", "-q", input="1\tone two\n2\tthree\n") == "one two\nthree\n"
+    )
+
+
+def test_a_row_that_spans_blocks_is_one_record(tmp_path: Path) -> None:
+    long = "line one\n" * 60_000
+    path = tmp_path / "long.csv"
+    path.write_text(f'id,text\n1,"{long}"\n2,short\n')
+    first, second = call("tokenize", "--json", "-q", str(path)).splitlines()
+    assert len(json.loads(first)["tokens"]) == 120_000
+    assert json.loads(second) == {"id": "2", "text": "short", "tokens": ["short"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        ("a.jsonl", '{"text": "a"}\n{"body": "b"}\n', "line 2: no key text or sentence or tokens"),
+        ("a.jsonl", '{"text": "a"}\n{"text"\n', "line 2: no JSON object"),
+        ("a.jsonl", '{"text": 7}\n', "line 1: expected a text or a list of tokens, found 7"),
+        ("a.jsonl", '{"tokens": ["a", null]}\n', "line 1: expected a text or a list"),
+        ("a.csv", "id,body\n1,b\n", "no column text or sentence or tokens in the header"),
+        ("a.csv", "id,text\n1,b\n2\n", "line 3: 1 fields, 2 expected"),
+        ("a.csv", 'id,text\n1,"b\n', "line 2: unexpected end of data"),
+        ("a.tsv", "id\ttext\n1\tb\tc\n", "line 2: 3 fields, 2 expected"),
+    ],
+)
+def test_a_record_that_cannot_be_read_is_named(
+    run: Runner, name: str, data: str, says: str
+) -> None:
+    message = run.fails("tokenize", "-q", run.write(name, data))
+    assert says in message
+
+
+def test_a_key_that_is_missing_names_those_that_are_there(run: Runner) -> None:
+    run.write("a.jsonl", '{"body": "b", "id": 1}\n')
+    assert "--key with one of its keys: body, id" in run.fails("tokenize", "-q", "a.jsonl")
+
+
+# --- compressed files ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", UNPACK)
+def test_output_is_compressed_by_its_name_and_read_back_from_a_pipe(
+    tmp_path: Path, ending: str
+) -> None:
+    path = tmp_path / f"tokens{ending}"
+    call("tokenize", "-o", str(path), input="It's HERE.\n" * 3)
+    data = path.read_bytes()
+    assert UNPACK[ending](data) == b"It 's HERE .\n" * 3
+    call("tokenize", "-o", str(path), input="It's HERE.\n" * 3)
+    assert path.read_bytes() == data  # no time stamp in it
+    assert call("detokenize", str(path)) == "It's HERE.\n" * 3
+    nameless = tmp_path / "nameless"
+    nameless.write_bytes(data)
+    assert call("detokenize", str(nameless)) == "It's HERE.\n" * 3
+
+
+@pytest.mark.parametrize("ending", UNPACK)
+def test_compressed_standard_input_is_told_by_its_first_bytes(run: Runner, ending: str) -> None:
+    run("tokenize", "-o", f"t{ending}", input="one two\n")
+    slowly = f"(head -c 3 t{ending}; sleep 0.1; tail -c +4 t{ending})"
+    assert run.shell(f"{slowly} | nlpkit detokenize").out == "one two\n"
+    cut = run.shell(f"head -c 12 t{ending} | nlpkit detokenize")
+    assert cut.code == 1
+    assert cut.err.startswith("error: cannot decompress standard input")
+
+
+def test_text_that_starts_like_an_archive_is_text(run: Runner) -> None:
+    assert run.ok("tokenize", input=b"BZh") == "BZh\n"
+    assert (
+        run.shell("(printf B; sleep 0.1; printf 'Zh9 is\\n') | nlpkit tokenize").out == "BZh9 is\n"
+    )
+
+
+def test_a_failed_run_leaves_no_compressed_file(run: Runner) -> None:
+    run.write("bad.jsonl", '{"text": "a"}\nno\n')
+    run.fails("tokenize", "-q", "bad.jsonl", "-o", "out.gz")
+
+
+def test_a_vocabulary_and_ids_travel_compressed(tmp_path: Path) -> None:
+    vocab, ids = str(tmp_path / "v.vocab.gz"), str(tmp_path / "ids.zst")
+    call("vocab", "build", "-q", "-o", vocab, input="a b a\n")
+    call("encode", "-V", vocab, "-o", ids, input="a b\n")
+    assert call("decode", "-V", vocab, ids) == "a b\n"
