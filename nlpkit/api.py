@@ -221,9 +221,9 @@ def train_seq2seq(
     Settings are those of ``nlpkit.tasks.translate.settings.TranslateSettings``. The best weights on
     the pairs of ``dev`` are kept.
 
-    >>> digits = dict(zip("0123456789", "zero one two three four five six seven eight nine".split()))
-    >>> pairs = [(f"{a} {b}", f"{digits[a]} {digits[b]}") for a in digits for b in digits]
-    >>> model = train_seq2seq(pairs, tokenizer="word", dim=32, epochs=40)
+    >>> words = {"1": "one", "2": "two", "3": "three", "4": "four"}
+    >>> pairs = [(f"{a} {b}", f"{words[a]} {words[b]}") for a in words for b in words] * 4
+    >>> model = train_seq2seq(pairs, tokenizer="word", dim=32, epochs=40, batch_tokens=60)
     >>> model.translate(["4 2"])
     ['four two']
     """

@@ -42,9 +42,9 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
 def load(path: str | os.PathLike[str]) -> Any:
     """The object of a model folder, whatever its kind, or the vectors of a file.
 
-    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``BertModel``, ``Tagger``, ``Classifier``
-    or ``Translator``; files of word vectors (word2vec text and binary, GloVe, fastText's .vec and
-    .bin) give ``Vectors``.
+    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``BertModel``, ``Tagger``,
+    ``Classifier`` or ``Translator``; files of word vectors (word2vec text and binary, GloVe,
+    fastText's .vec and .bin) give ``Vectors``.
 
     >>> load("pos.model").tag(["Time", "flies"])  # doctest: +SKIP
     ['NOUN', 'VERB']

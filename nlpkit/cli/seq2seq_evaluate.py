@@ -38,7 +38,9 @@ def evaluate(
     compare: Annotated[
         str | None,
         typer.Option(
-            "--compare", metavar="OTHER", help="Another model, on the same pairs: is it better?"
+            "--compare",
+            metavar="OTHER",
+            help="Another model on the same pairs, to see which is better.",
         ),
     ] = None,
     answers: Annotated[

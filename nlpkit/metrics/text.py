@@ -91,9 +91,10 @@ class TextStatistics:
     ) -> None:
         if not answers:
             raise NlpkitError("no texts to score", hint="a file that is not empty")
-        from sacrebleu.metrics import BLEU, CHRF
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
 
-        self.metrics = {"bleu": BLEU(), "chrf": CHRF()}
+        self.metrics: dict[str, Any] = {"bleu": BLEU(), "chrf": CHRF()}
         self.parts: dict[str, NDArray[np.float64]] = {}
         self.signatures: dict[str, str] = {}
         for name, metric in self.metrics.items():
@@ -119,7 +120,7 @@ class TextStatistics:
         """The score of each selection (times,)."""
         if name in self.metrics:
             sums = weights @ self.parts[name]
-            metric: Any = self.metrics[name]
+            metric = self.metrics[name]
             return np.array([metric._compute_score_from_stats(list(row)).score for row in sums])
         if name == "exact":
             return 100 * (weights @ self.parts["exact"])[:, 0] / self.count

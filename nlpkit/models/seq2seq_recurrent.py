@@ -127,7 +127,7 @@ class RecurrentSeq2Seq(EncoderDecoder):
         first = torch.tanh(self.bridge(torch.cat(ends, dim=-1)))  # (N, parts x layers x C)
         parts = {"first": first}
         if self.key is not None and self.value is not None:
-            known = torch.cat([self.dropout(x), embedded.to(x.dtype)], dim=-1)  # (N, S, 3C)
+            known = torch.cat([x, embedded.to(x.dtype)], dim=-1)  # (N, S, 3C)
             parts |= {"keys": self.key(known), "values": self.value(known)}
         return Memory(inside, parts)
 
@@ -195,7 +195,7 @@ class RecurrentSeq2Seq(EncoderDecoder):
         x = self._embed(self.target_table, target)  # (B, T, C)
         state = self.start(memory, 1, target.size(1))
         if not self.settings.input_feeding:
-            return self._read_out(self.dropout(self._run(x, state)), memory)
+            return self._read_out(self._run(x, state), memory)
         steps = [self._feed(x[:, place], state, memory) for place in range(x.size(1))]
         weights = [w for _, w in steps if w is not None]
         return (
@@ -211,7 +211,7 @@ class RecurrentSeq2Seq(EncoderDecoder):
         both = torch.cat([x, state.readout.to(x.dtype)], dim=-1)
         run = self._run(both[:, None], state) if self.training else self._run_once(both, state)
         h = run.view(len(memory), -1, self.settings.dim)
-        readout, weights = self._read_out(self.dropout(h), memory)
+        readout, weights = self._read_out(h, memory)
         state.readout = readout.flatten(0, 1)
         return readout, weights
 

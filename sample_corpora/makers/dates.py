@@ -3,7 +3,7 @@
 from datetime import date, timedelta
 from random import Random
 
-TRAIN, TEST = 2400, 300
+TRAIN, TEST = 2000, 300
 FIRST, DAYS = date(1900, 1, 1), 73_000  # two centuries
 MONTHS = (
     "January February March April May June July August September October November December"

@@ -2,7 +2,7 @@
 
 from random import Random
 
-COUNT = 2500  # numbers of a file: all below 200, and others up to a million
+COUNT = 1500  # numbers of a file: all below 200, and others up to a million
 MOST = 1_000_000
 
 ENGLISH = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-TRAIN, TEST = 3600, 400
+TRAIN, TEST = 3000, 300
 FACTS = Path(__file__).parent.parent / "facts"
 NAMES = ("Anna f", "Maria f", "Marta f", "Elena f", "Joan m", "Pere m", "Jordi m", "Oriol m")
 NUMBERS = {"two": ("dos", "dues"), "three": ("tres",) * 2, "four": ("quatre",) * 2}

@@ -217,7 +217,7 @@ class PredictSettings:
     )
     top_p: float = option(
         1.0,
-        "For --sampling: the likeliest of this probability.",
+        "For --sampling: the likeliest of this probability, up to 1.",
         low=1e-9,
         high=1.0,
         group=DECODING,

@@ -53,7 +53,9 @@ def _strongest(matrix: NDArray[np.float32], dim: int, seed: int) -> NDArray[np.f
     like the numbers of the matrix.
     """
     generator = np.random.default_rng(seed)
-    sketch = generator.standard_normal((len(matrix), min(len(matrix), dim + dim // 4 + 8))).astype("f4")
+    sketch = generator.standard_normal((len(matrix), min(len(matrix), dim + dim // 4 + 8))).astype(
+        "f4"
+    )
     for _ in range(3):
         sketch, _ = np.linalg.qr(matrix @ sketch)
     values, turned = np.linalg.eigh(sketch.T @ matrix @ sketch)
