@@ -1,7 +1,8 @@
 """Bring the pages in docs/ up to date: what --help says, and what the commands shown there print.
 
-    python docs/update_help.py          rewrites the pages that differ
-    python docs/update_help.py --check  only names them, and fails if there are any
+    python docs/update_help.py            renews help and maps, in seconds
+    python docs/update_help.py --console  also runs the commands that pages show; some of them train
+    python docs/update_help.py --check    only names what differs, and fails if anything does
 
 Help stands between ``<!-- help: nlpkit tokenize -->`` and ``<!-- end -->``, each on a line. In a
 block fenced as ``console`` a line of ``$ `` is a command (lines of ``> `` go on with it), and what
@@ -21,8 +22,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from typer.testing import CliRunner
 
 DOCS = Path(__file__).parent
 WIDTH = "100"
@@ -83,13 +85,13 @@ def first_sentence(file: Path) -> str:
 
 def real_help(command: str) -> str:
     """What a command says of itself on a terminal of fixed width."""
-    done = subprocess.run(
-        [sys.executable, "-m", *command.split(), "--help"],
-        capture_output=True,
-        env={**os.environ, "COLUMNS": WIDTH},
-        check=True,
-    )
-    return done.stdout.decode()
+    from nlpkit.cli.main import app
+
+    arguments = [*command.split()[1:], "--help"]
+    result = CliRunner(env={"COLUMNS": WIDTH}).invoke(app, arguments, prog_name="nlpkit")
+    if result.exit_code:
+        raise SystemExit(f"{command} --help: {result.output}")
+    return result.stdout
 
 
 def sessions(block: str) -> list[tuple[str, str]]:
@@ -146,12 +148,13 @@ def main() -> None:
     paths = [*sorted(DOCS.glob("*.md")), DOCS.parent / "README.md"]
     pages = {path: path.read_text(encoding="utf-8") for path in paths}
     wanted = sorted({command for page in pages.values() for command in commands(page)})
-    with ThreadPoolExecutor() as threads:
-        helps = dict(zip(wanted, threads.map(real_help, wanted), strict=True))
+    helps = {command: real_help(command) for command in wanted}
     different = False
     for path, page in pages.items():
-        with tempfile.TemporaryDirectory() as folder:
-            new = rerun(fill_maps(fill(page, helps.__getitem__)), Path(folder))
+        new = fill_maps(fill(page, helps.__getitem__))
+        if "--console" in sys.argv:
+            with tempfile.TemporaryDirectory() as folder:
+                new = rerun(new, Path(folder))
         if new != page:
             different = True
             sys.stdout.write(f"{path.name}\n")

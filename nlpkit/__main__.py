@@ -1,6 +1,6 @@
 """The command ``nlpkit``, and ``python -m nlpkit``."""
 
-from nlpkit.cli.signals import run_interruptible
+from nlpkit.signals import run_interruptible
 
 
 def main() -> None:

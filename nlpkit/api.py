@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import itertools
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from nlpkit import modeldir, schema, textio
+from nlpkit import schema, textio
 from nlpkit.errors import NlpkitError
 from nlpkit.textio import Block
 
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
     from nlpkit.tasks.translate.model import Translator
     from nlpkit.text.conll import Format as TagFormat
     from nlpkit.text.subwords import Subwords
-    from nlpkit.training.loop import Progress, Trainer
+    from nlpkit.training.run import Progress, Run
     from nlpkit.vectors.store import Vectors
     from nlpkit.word2vec.model import Word2Vec
-    from nlpkit.word2vec.train import Progress as WordProgress
+    from nlpkit.word2vec.train import WordProgress
 
 PathName = str | os.PathLike[str]
 Text = PathName | Iterable[str] | Iterable[os.PathLike[str]]  # a file, lines, or several files
@@ -71,38 +70,23 @@ def train_word2vec(
     """
     from nlpkit.text.pipeline import TokenSettings
     from nlpkit.word2vec.config import Word2VecConfig
-    from nlpkit.word2vec.model import begin
-    from nlpkit.word2vec.store import read_corpus, read_sentences
+    from nlpkit.word2vec.model import begin_text
     from nlpkit.word2vec.train import pick_device
 
     config = _settings("train_word2vec", Word2VecConfig, settings)
-    tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-    words = _path(vocab)
-    if words is not None and (config.phrases or config.max_vocab):
-        raise NlpkitError("vocab says which words there are: no phrases or max_vocab")
     first, items = _peek(text)
-    if first is None or isinstance(first, str | os.PathLike):
-        store, text_hash = read_corpus(_blocks(text, items), config, tokens, vocab=words)
-    else:
-        store, text_hash = read_sentences(items, config, vocab=words)
-    chosen = pick_device(device)
-    run = begin(
-        store,
-        text_hash,
+    is_text = first is None or isinstance(first, str | os.PathLike)
+    run = begin_text(
+        _blocks(text, items) if is_text else items,
         config,
-        tokens,
-        vocab=words,
+        TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower),
+        sentences=not is_text,
+        vocab=_path(vocab),
         init=_path(init),
-        device=chosen,
+        device=pick_device(device),
         engine=engine,
     )
-    for progress in run.trainer.train():
-        run.record(progress)
-        if on_progress is not None:
-            on_progress(progress)
-    vectors = run.vectors()
-    vectors.config.command = []
-    return vectors
+    return _trained(run, on_progress)
 
 
 def train_tagger(
@@ -114,7 +98,6 @@ def train_tagger(
     column: str | None = None,
     token_column: int | None = None,
     tag_column: int | None = None,
-    seed: int = 1,
     device: str = "auto",
     on_progress: Callable[[Progress], None] | None = None,
     **settings: Any,
@@ -131,9 +114,10 @@ def train_tagger(
     """
     from nlpkit.device import pick_device
     from nlpkit.tasks.tag.layouts import LayoutChoice
+    from nlpkit.tasks.tag.pretrained_train import tagger_run
     from nlpkit.tasks.tag.reading import read_tagged, tagged_sentences
     from nlpkit.tasks.tag.settings import TaggerSettings
-    from nlpkit.tasks.tag.train import TaggerRun, TrainingData
+    from nlpkit.tasks.tag.train import TrainingData
 
     choice = LayoutChoice(format, column, token_column, tag_column)
 
@@ -142,19 +126,14 @@ def train_tagger(
         return tagged_sentences(_not_text(data)) if path is None else read_tagged([path], choice)
 
     found, layout = read(sentences)
-    if layout.format == "pairs":
-        settings = {"unit": "char", **settings}
-    chosen = _settings("train_tagger", TaggerSettings, settings)
-    run = TaggerRun(
+    run = tagger_run(
         TrainingData.of(found, layout),
-        chosen,
-        seed=seed,
+        _settings("train_tagger", TaggerSettings, settings),
         dev=[] if dev is None else read(dev)[0],
-        vectors=_vectors(vectors, chosen.fine_tune),
+        vectors=vectors,
         device=pick_device(device, sparse=True),
     )
-    _fit(run.trainer, on_progress)
-    return _from_python(run.finished())
+    return _trained(run, on_progress)
 
 
 def train_classifier(
@@ -163,7 +142,6 @@ def train_classifier(
     dev: PathName | LabelledTexts | None = None,
     vectors: PathName | Vectors | None = None,
     format: LabelFormat | None = None,
-    seed: int = 1,
     device: str = "auto",
     on_progress: Callable[[Progress], None] | None = None,
     **settings: Any,
@@ -179,8 +157,8 @@ def train_classifier(
     """
     from nlpkit.device import pick_device
     from nlpkit.tasks.classify.data import labelled_texts, read_examples
+    from nlpkit.tasks.classify.pretrained_train import classifier_run
     from nlpkit.tasks.classify.settings import ClassifierSettings
-    from nlpkit.tasks.classify.train import ClassifierRun
 
     wanted = _settings("train_classifier", ClassifierSettings, settings)
 
@@ -191,21 +169,14 @@ def train_classifier(
         several = wanted.multi_label
         return read_examples(path, format=format, split=split, multi_label=several)
 
-    found = read(examples, "train")
-    if any(len(example.labels) != 1 for example in found):
-        wanted = _settings(
-            "train_classifier", ClassifierSettings, {**settings, "multi_label": True}
-        )
-    run = ClassifierRun(
-        found,
+    run = classifier_run(
+        read(examples, "train"),
         wanted,
-        seed=seed,
         dev=[] if dev is None else read(dev, "test"),
-        vectors=_vectors(vectors, wanted.fine_tune),
+        vectors=vectors,
         device=pick_device(device, sparse=True),
     )
-    _fit(run.trainer, on_progress)
-    return _from_python(run.finished())
+    return _trained(run, on_progress)
 
 
 def train_seq2seq(
@@ -264,25 +235,22 @@ def train_names(
     ['Hana']
     """
     from nlpkit.device import pick_device
-    from nlpkit.tasks.names.data import parse_names, split_names
-    from nlpkit.tasks.names.model import count_characters, finish_training, prepare_training
+    from nlpkit.tasks.names.data import parse_names
     from nlpkit.tasks.names.settings import NamesSettings
+    from nlpkit.tasks.names.train import NamesRun
 
     wanted = _settings("train_names", NamesSettings, settings)
     if sum(value is not None for value in (heldout, test_fraction, test_size)) > 1:
         raise NlpkitError("give one of heldout, test_fraction and test_size")
-    found = parse_names(_lines(names))
-    if heldout is None:
-        found, held = split_names(found, seed=wanted.seed, fraction=test_fraction, size=test_size)
-    else:
-        held = parse_names(_lines(heldout))
-    resolved = wanted.resolve(count_characters(found))
-    named, trainer = prepare_training(found, held, resolved, pick_device(device))
-    if trainer is not None:
-        _fit(trainer, on_progress)
-    finish_training(named, trainer, held, resolved)
-    named.model.requires_grad_(False)
-    return _from_python(named)
+    run = NamesRun(
+        parse_names(_lines(names)),
+        wanted,
+        heldout=None if heldout is None else parse_names(_lines(heldout)),
+        fraction=test_fraction,
+        size=test_size,
+        device=pick_device(device),
+    )
+    return _trained(run, on_progress)
 
 
 def train_gpt(
@@ -303,46 +271,18 @@ def train_gpt(
     >>> len(gpt.sample("to be", 10))
     10
     """
-    from nlpkit.device import memory_advice, pick_device
-    from nlpkit.tasks.lm.model import GptModel
+    from nlpkit.device import pick_device
+    from nlpkit.tasks.lm.run import GptRun
     from nlpkit.tasks.lm.settings import GptSettings
-    from nlpkit.tasks.lm.stream import split_stream, tokenize_stream
-    from nlpkit.tasks.lm.train import finish_training, new_model, prepare_training
-    from nlpkit.text.codec import check_same_codec
 
-    wanted = _settings("train_gpt", GptSettings, settings).resolve()
-    if wanted.freeze and init is None:
-        raise NlpkitError("freeze needs init")
-    own = [name for name in ("layers", "heads", "dim", "block_size") if name in settings]
-    if init is not None and own:
-        raise NlpkitError(f"init brings its own {own[0]}")
-    start = None if init is None else GptModel.load(init)
-    name = _path(tokenizer)
-    codec: Any = tokenizer if name is None else None
-    if start is not None:
-        if name is not None:
-            check_same_codec(start.codec, name)
-        elif codec is not None:
-            raise NlpkitError("init brings its own tokenizer")
-        codec = start.codec
-    temporary = tempfile.gettempdir()
-    found = tokenize_stream(_blocks(text), name or "char", temporary, codec=codec)
-    chosen = pick_device(device)
-    if start is not None:
-        model = start.model.requires_grad_(True)
-    else:
-        with memory_advice():
-            model = new_model(wanted, len(found.codec), chosen)
-    model = model.to(chosen)
-    training, validation = split_stream(found.ids, model.settings.block_size, wanted.val_fraction)
-    trainer = prepare_training(model, training, validation, wanted)
-    _fit(trainer, on_progress)
-    gpt = GptModel(model, found.codec)
-    finish_training(
-        gpt, trainer, validation, wanted, modeldir.data_hash([found.ids.data.cast("B")])
+    run = GptRun(
+        _blocks(text),
+        _settings("train_gpt", GptSettings, settings),
+        tokenizer=_plain(tokenizer),
+        init=init,
+        device=pick_device(device),
     )
-    model.requires_grad_(False)
-    return _from_python(gpt)
+    return _trained(run, on_progress)
 
 
 # --- settings and training ----------------------------------------------------------------------
@@ -367,16 +307,8 @@ def _plain(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
-def _fit(trainer: Trainer, on_progress: Callable[[Progress], None] | None) -> None:
-    for progress in trainer.fit():
-        if on_progress is not None:
-            on_progress(progress)
-
-
-Trained = TypeVar("Trained", bound=modeldir.Model)
-
-
-def _from_python(model: Trained) -> Trained:
+def _trained(run: Run, on_progress: Callable[[Any], None] | None) -> Any:
+    model = run.train(on_progress=on_progress)
     model.config.command = []  # no command made it
     return model
 
@@ -429,15 +361,3 @@ def _lines(names: Any) -> Iterator[str]:
         return
     for block in _blocks(names, items):
         yield from block.lines()
-
-
-def _vectors(given: Any, fine_tune: bool) -> Vectors | None:
-    """Vectors from a file, or as they are."""
-    path = _path(given)
-    if path is not None:
-        from nlpkit.vectors.formats import load
-
-        return load(path)
-    if given is None and fine_tune:
-        raise NlpkitError("fine_tune needs vectors")
-    return given

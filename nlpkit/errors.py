@@ -25,5 +25,9 @@ class NlpkitError(Exception):
         return f"{self.message} (try: {self.hint})" if self.hint else self.message
 
 
+class UsageError(NlpkitError):
+    """Options that do not go together: a command exits with 2, as for any wrong usage."""
+
+
 class NlpkitWarning(UserWarning):
     """What a user may want to know while the work goes on; a command shows it as one line."""

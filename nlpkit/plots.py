@@ -37,3 +37,32 @@ def save_figure(drawn: Any, path: str, dpi: int = 150) -> None:
     with rc_context({"svg.hashsalt": "nlpkit"}), textio.atomic_writer(path) as out:
         metadata = {"Date": None} if kind == "svg" else None
         drawn.savefig(out, format=kind, dpi=dpi, metadata=metadata)
+
+
+def plot_losses(axes: Any, curves: dict[str, list[dict[str, Any]]]) -> None:
+    """Training curves of one or several models: the losses by step, one axis for all.
+
+    A curve is the records of a training, each with a step or an epoch and losses.
+    """
+    shown = 0
+    unit = "record"
+    for name, records in curves.items():
+        for key, label in (("loss", "training"), ("heldout_loss", "held out")):
+            points = [
+                (record.get("step", record.get("epoch", number)), record[key])
+                for number, record in enumerate(records)
+                if isinstance(record.get(key), int | float)
+            ]
+            if len(points) > 1:
+                unit = next((one for one in ("step", "epoch") if one in records[0]), unit)
+                title = f"{name}, {label}" if len(curves) > 1 else label
+                style = "-" if key == "loss" else "--"
+                axes.plot(*zip(*points, strict=True), style, label=title)
+                shown += 1
+    if not shown:
+        names = ", ".join(curves)
+        raise NlpkitError(f"no training curve in {names}", hint="a model that nlpkit has trained")
+    axes.set_xlabel(unit)
+    axes.set_ylabel("loss")
+    axes.grid(alpha=0.3)
+    axes.legend()

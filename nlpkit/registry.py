@@ -17,12 +17,14 @@ WORD2VEC = "word2vec"  # vectors as word2vec trained them
 VECTORS = "vectors"  # vectors converted, counted or computed from others
 NAMES = "names"
 GPT = "gpt"
+LM = "lm"  # other language models of running text
 TAGGER = "tagger"
 CLASSIFIER = "classifier"
 SEQ2SEQ = "seq2seq"
+ELMO = "elmo"
 BERT = "bert"
 BERT_INDEX = "bert-index"
-ELMO = "elmo"
+QA = "qa"
 
 _VECTORS_CLASS = "nlpkit.vectors.store:Vectors"
 CLASSES = {  # kind -> "module:class"; a class has load(path)
@@ -30,21 +32,23 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
     VECTORS: _VECTORS_CLASS,
     NAMES: "nlpkit.tasks.names.model:NamesModel",
     GPT: "nlpkit.tasks.lm.model:GptModel",
+    LM: "nlpkit.tasks.lm.model:TextModel",
     TAGGER: "nlpkit.tasks.tag.predictor:Tagger",
     CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
     SEQ2SEQ: "nlpkit.tasks.translate.model:Translator",
+    ELMO: "nlpkit.models.elmo_model:ElmoModel",
     BERT: "nlpkit.models.bert_model:BertModel",
     BERT_INDEX: "nlpkit.tasks.bert.index:SearchIndex",
-    ELMO: "nlpkit.tasks.elmo.model:ElmoModel",
+    QA: "nlpkit.tasks.qa.model:QaModel",
 }
 
 
 def load(path: str | os.PathLike[str]) -> Any:
     """The object of a model folder, whatever its kind, or the vectors of a file.
 
-    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``BertModel``, ``Tagger``,
-    ``Classifier`` or ``Translator``; files of word vectors (word2vec text and binary, GloVe,
-    fastText's .vec and .bin) give ``Vectors``.
+    Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``TextModel``, ``BertModel``,
+    ``Tagger``, ``Classifier`` or ``Translator``; files of word vectors (word2vec text and binary,
+    GloVe, fastText's .vec and .bin) give ``Vectors``.
 
     >>> load("pos.model").tag(["Time", "flies"])  # doctest: +SKIP
     ['NOUN', 'VERB']

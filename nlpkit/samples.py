@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import importlib.resources
+import re
 from pathlib import Path
+from typing import NamedTuple
+
+_ROW = re.compile(r"^\| (`[^|]*`) \| ([^|]*?) \|", re.MULTILINE)
 
 
 def sample_folder() -> Path:
@@ -13,3 +17,32 @@ def sample_folder() -> Path:
     True
     """
     return Path(str(importlib.resources.files("nlpkit.sample_corpora")))
+
+
+class Sample(NamedTuple):
+    """A sample corpus."""
+
+    name: str
+    bytes: int
+    what: str
+
+
+def list_samples() -> list[Sample]:
+    """The sample corpora, with what their README says of each.
+
+    >>> [sample.name for sample in list_samples()][:2]
+    ['follows.tsv', 'names-ca.txt']
+    """
+    folder = sample_folder()
+    said = {}
+    readme = folder / "README.md"
+    if readme.is_file():
+        for names, what in _ROW.findall(readme.read_text(encoding="utf-8")):
+            for name in re.findall(r"`([^`]*)`", names):
+                said[name] = what.replace("`", "")
+    endings = (".txt", ".tsv", ".conllu")
+    return [
+        Sample(file.name, file.stat().st_size, said.get(file.name, ""))
+        for file in sorted(folder.iterdir())
+        if file.suffix in endings
+    ]

@@ -14,10 +14,14 @@ import torch
 
 from nlpkit.kernels import compiling
 from nlpkit.kernels.matvec import GELU, GELU_TANH, NONE, RELU2, Stack, multiply, settle
+from nlpkit.kernels.novelty import rolling_hashes
 from nlpkit.kernels.numbers import parse_rows
 from nlpkit.kernels.wordcount import WordTable
 from nlpkit.models.gpt import GPT
 from nlpkit.models.gpt_cpu import compile_step
+from nlpkit.models.interpolation import interpolated
+from nlpkit.models.kneser_ney import kneser_ney
+from nlpkit.models.kneser_ney_counts import Scratch
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
 from nlpkit.word2vec.store import build_store
 from nlpkit.word2vec.train import Trainer
@@ -80,6 +84,22 @@ def settled() -> Results:
     return {"likeliest": np.sort(logits)[-4:]}
 
 
+def ngrams() -> Results:
+    random = np.random.default_rng(4)
+    ids = np.concatenate([[0], random.integers(0, 9, 3000), [0]]).astype(np.int32)
+    trie = kneser_ney(ids, 3, 9, 0, Scratch(None, 1 << 15))  # several runs
+    mixed = interpolated(ids[:2500], ids[2500:], 3, 9, 0)
+    hashes = rolling_hashes(ids.astype(np.uint8), 5)
+    return {
+        "words": trie.words,
+        "links": trie.nodes[:, 2:],
+        "scores": trie.score(ids, trie.start)[0],
+        "next": trie.distribution(trie.context([3, 4])),
+        "mixed": mixed.score(ids, mixed.start)[0],
+        "hashes": hashes.view(np.int64),
+    }
+
+
 def tiny_gpt(*, int8: bool) -> GPT:
     sys.path.insert(0, str(Path(__file__).with_name("lm")))
     from small_gpts import small_gpt
@@ -105,6 +125,7 @@ def gpt(rows: int, *, int8: bool) -> Results:
 def all_results() -> Results:
     """By the names of what made them."""
     parts = {"words": counted_words(), "rows": text_rows(), "settled": settled()}
+    parts["ngrams"] = ngrams()
     for arch in Arch:
         for loss in Loss:
             parts[f"{arch.value} {loss.value}"] = word_vectors(arch, loss)

@@ -20,17 +20,21 @@ MODEL = "trained.model"
 SIZES = {
     "names": ["--dim", "16", "--heads", "2", "--order", "2", "--epochs", "80"],
     "gpt": ["--dim", "16", "--layers", "1", "--heads", "2", "--block-size", "16"],
+    "lm": ["--dim", "16", "--layers", "1", "--heads", "2", "--block-size", "16", "--order", "3"],
     "tag": ["--hidden", "8", "--word-dim", "8", "--epochs", "12", "--lr", "0.01"],
     "classify": ["--hidden", "8", "--dim", "8"],
     "word2vec": ["--dim", "8", "--epochs", "10", "--min-count", "1"],
+    "qa": ["--layer-decay", "1"],
     "elmo": ["--dim", "8", "--hidden", "12", "--filters", "16", "--longest-word", "10"],
 }
 DATA = {
     "names": ["names.tsv", "--test-file", "names.tsv", "--lr", "0.02"],
     "gpt": ["text.txt", "--batch-size", "8", "--max-iters", "40", "--dropout", "0.1"],
+    "lm": ["text.txt", "--batch-size", "8", "--max-iters", "30", "--dropout", "0.1"],
     "tag": ["tagged.txt", "--dev", "tagged.txt", "--batch-tokens", "16"],
     "classify": ["texts.tsv", "--dev", "texts.tsv", "--batch-size", "4"],
     "word2vec": ["groups.txt", "--sample", "0"],
+    "qa": ["questions.tsv", "--pretrained", "tiny.bert", "--epochs", "30", "--lr", "0.01"],
     "elmo": ["text.txt", "--min-count", "1", "--epochs", "20", "--lr", "0.02"],
 }
 # One at a time, each choice is tried with the defaults of the other options. For word2vec all are
@@ -41,6 +45,7 @@ OPTIONS = {
     "classify": ["--model", "--pooling"],
 }
 WORD2VEC = ["--arch", "--loss", "--engine"]
+ON_ENCODERS = ("first", "attention")  # ways of pooling that need --pretrained
 # Models that see a sequence take a while to learn it; the bag of words has epochs of its own.
 SLOW = ["--epochs", "25", "--lr", "0.02", "--dropout", "0.1"]
 
@@ -76,8 +81,10 @@ class Kind:
                 ["gpt", "score", model, "--lines", "--json"],
                 f"{SENTENCE}\n{SENTENCE[::-1]}\n",
             ),
+            "lm": (["lm", "score", model, "--lines", "--json"], f"{SENTENCE}\n{SHUFFLED}\n"),
             "tag": (["tag", "evaluate", model, "tagged.txt", "--json"], ""),
             "classify": (["classify", "predict", model, "texts.txt", "--json"], ""),
+            "qa": (["qa", "evaluate", model, "questions.tsv", "--json"], ""),
             "elmo": (["elmo", "embed", model, "--layer", "top"], f"{SENTENCE}\n"),
             "word2vec": (["vectors", "nearest", "-m", model, "-n", "1", "--json"], "red\ndog\n"),
         }[self.command]
@@ -92,7 +99,7 @@ def choices(command: str, option: str) -> list[str]:
     """The values that an option of ``nlpkit COMMAND train`` takes, its default first.
 
     >>> choices("classify", "--pooling")
-    ['max', 'average', 'last']
+    ['max', 'average', 'last', 'first', 'attention']
     """
     app = importlib.import_module(f"nlpkit.cli.{command}").app
     (train,) = (
@@ -131,10 +138,16 @@ def kinds() -> list[Kind]:
     from nlpkit.models.settings import MODEL_NAMES
 
     found = [Kind("names", ("--model", model)) for model in MODEL_NAMES]
+    found += [Kind("lm", ("--model", model)) for model in choices("lm", "--model")]
+    found += [Kind("lm", ("--model", "ngram", "--smoothing", "interpolation", "-t", "word"))]
+    found += [Kind("lm", ("--model", "lstm", "-t", "word", "--unit", "lines"))]
+    found += [Kind("lm", ("--model", "gru", "--recurrent-dropout", "0.2", "--softmax", "adaptive"))]
+    found += [Kind("lm", ("--model", "mlp", "--direct", "-t", "whitespace"))]
     for command, options in OPTIONS.items():
         for option in options:
             # the defaults of all options are one kind, that of the first
             values = choices(command, option)[option != options[0] :]
+            values = [value for value in values if value not in ON_ENCODERS]
             found += [Kind(command, (option, value)) for value in values]
     found.append(Kind("tag", ("--one-way", "--layers", "2")))
     textbook = ("transformer", "--positions", "sinusoidal", "--norm", "post")
@@ -142,7 +155,12 @@ def kinds() -> list[Kind]:
     found.append(Kind("classify", ("--model", *textbook)))
     found.append(Kind("tag", ("--vectors", "given.txt", "--fine-tune")))
     found.append(Kind("classify", ("--model", "cnn", "--vectors", "given.txt")))
+    tuned = ("--pretrained", "tiny.bert")
+    found.append(Kind("classify", (*tuned, "--pooling", "attention")))
+    found.append(Kind("classify", (*tuned, "--freeze", "all")))
+    found.append(Kind("tag", (*tuned, "--pieces", "mean", "--layer-decay", "1")))
     found.append(Kind("elmo", ()))
+    found.append(Kind("qa", ("--dropout", "0.1", "--batch-size", "4")))
     combined: list[tuple[str, ...]] = [()]
     for option in WORD2VEC:
         combined = [
@@ -154,6 +172,7 @@ def kinds() -> list[Kind]:
 # --- data ---------------------------------------------------------------------------------------
 
 SENTENCE = "the small cat sat on the old mat and saw the dog."
+SHUFFLED = "dog old the saw and. mat cat the on small sat the"
 TAGGED = """\
 the/DET old/ADJ dog/NOUN sleeps/VERB ./PUNCT
 a/DET small/ADJ cat/NOUN chased/VERB the/DET dog/NOUN ./PUNCT
@@ -176,6 +195,12 @@ NAMES = {
     "f": "Anna Hanna Johanna Marianna Susanna Diana Joana Ivana".split(),
     "m": "Otto Bruno Hugo Arno Guido Ivo Marko Milo".split(),
 }
+QUESTIONS = "".join(
+    f"{asked} ?\t{person} lives in {town}\t{answer}\n"
+    for person in ("ann", "bob", "eve")
+    for town in ("rome", "oslo")
+    for asked, answer in (("who", person), ("where", town), ("when", ""))
+)
 # Many words: torch sums the gradients of a batch, which few words cannot bear.
 GROUPS = [["red", *(f"colour{i}" for i in range(20))], ["dog", *(f"animal{i}" for i in range(20))]]
 
@@ -196,11 +221,15 @@ def write_data(folder: Path) -> None:
         "texts.txt": "\n".join(text for _, text in TEXTS),
         "groups.txt": "\n".join(lines),
         "given.txt": "\n".join(vectors),
+        "questions.tsv": QUESTIONS,
     }.items():
         (folder / name).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    from tiny_berts import save_bert
+
     from nlpkit.text.subwords import Subwords
 
     Subwords.train([SENTENCE] * 5, vocab_size=270).save(str(folder / "tokenizer.json"))
+    save_bert(folder, [QUESTIONS, TAGGED.replace("/", " "), *(text for _, text in TEXTS)])
 
 
 # --- what has been learned ----------------------------------------------------------------------
@@ -232,6 +261,10 @@ def _word2vec(rows: list[Any]) -> None:
         assert any({row["query"], row["word"]} <= set(group) for group in GROUPS), row
 
 
+def _qa(rows: list[Any]) -> None:
+    assert rows[0]["exact"] > 0.6
+
+
 def _elmo(rows: list[Any]) -> None:
     vectors = {}
     for place, (word, vector) in enumerate(zip(*rows[0].values(), strict=True)):
@@ -245,10 +278,12 @@ def _elmo(rows: list[Any]) -> None:
 LEARNED: dict[str, Callable[[list[Any]], None]] = {
     "names": _names,
     "gpt": _gpt,
+    "lm": _gpt,
     "tag": _tag,
     "classify": _classify,
     "word2vec": _word2vec,
     "elmo": _elmo,
+    "qa": _qa,
 }
 
 

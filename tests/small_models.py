@@ -30,7 +30,7 @@ from nlpkit.text.subwords import Subwords
 from nlpkit.vectors.folder import read_folder, write_folder
 from nlpkit.vectors.store import Vectors
 from nlpkit.word2vec.config import Loss, Word2VecConfig
-from nlpkit.word2vec.model import Run, read_context
+from nlpkit.word2vec.model import Word2VecRun, read_context
 from nlpkit.word2vec.store import build_store
 from nlpkit.word2vec.train import Trainer
 
@@ -53,7 +53,7 @@ def make_word2vec(path: Path, loss: Loss) -> None:
     config = Word2VecConfig(dim=8, min_count=1, threads=1, loss=loss)
     store = build_store([TEXT.encode()], config)
     tokens = {"tokenizer": "whitespace", "pattern": None, "lower": False}
-    Run(store, config, Trainer(store, config), "", tokens, []).vectors().save(path)
+    Word2VecRun(store, config, Trainer(store, config), "", tokens, []).result().save(path)
 
 
 def use_vectors(path: Path) -> None:
@@ -73,7 +73,7 @@ def make_names(path: Path, model: Any) -> None:
     )
     built = build_model(settings)
     if isinstance(built, NGram):
-        batches = NameBatches(data, alphabet, batch_size=3, packed=False, seed=1)
+        batches = NameBatches(data, alphabet, batch_size=3, packed=False)
         built.count([tuple(map(torch.from_numpy, batches[0]))])  # type: ignore[list-item]
     config = modeldir.ModelConfig(
         kind=registry.NAMES, settings={"architecture": settings.to_dict()}
@@ -108,7 +108,7 @@ def tagged() -> TrainingData:
 
 def tagger_run(vectors: Vectors | None = None, **settings: Any) -> TaggerRun:
     small = {"hidden": 4, "word_dim": 4, **settings}
-    return TaggerRun(tagged(), TaggerSettings(**small), seed=1, vectors=vectors)
+    return TaggerRun(tagged(), TaggerSettings(**small), vectors=vectors)
 
 
 def make_tagger(path: Path, **settings: Any) -> None:
@@ -130,7 +130,7 @@ def use_tagger(path: Path) -> None:
 def classifier_run(model: Any, vectors: Vectors | None = None) -> ClassifierRun:
     examples = [Example("good old king", ("a",)), Example("bad queen", ("b",))]
     settings = ClassifierSettings(model=model, dim=4, hidden=4)
-    return ClassifierRun(examples, settings, seed=1, vectors=vectors)
+    return ClassifierRun(examples, settings, vectors=vectors)
 
 
 def make_classifier(path: Path, model: str) -> None:

@@ -219,7 +219,7 @@ def test_a_gpt_from_a_path_and_from_lines(tmp_path: Path) -> None:
     assert repr(gpt).startswith("<GptModel: ")
     more = nlpkit.train_gpt(LINES, init=tmp_path / "0.model", max_iters=2, batch_size=4)
     assert more.model.settings.dim == GPT["dim"]
-    with pytest.raises(NlpkitError, match="init brings its own dim"):
+    with pytest.raises(NlpkitError, match="`init` brings its own `dim`"):
         nlpkit.train_gpt(LINES, init=tmp_path / "0.model", dim=16)
 
 

@@ -10,11 +10,11 @@ import pytest
 import typer
 from test_help import ALL
 
-from nlpkit.cli.frame import UsageError, fail, name_flags
+from nlpkit.cli.frame import fail, name_flags
 from nlpkit.cli.options import pick_format, read_config, require_one, resolve_inputs, resolve_jobs
 from nlpkit.cli.output import Notes, Writer, write_rows
 from nlpkit.cli.rows import parse_row
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 
 
 def test_settings_from_toml_and_from_the_config_of_a_model(tmp_path: Path) -> None:

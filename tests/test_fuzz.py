@@ -54,9 +54,9 @@ def test_every_command_of_the_table_is_found_with_its_parameters() -> None:
 
 def test_a_seed_stands_for_one_list_of_cases(samples: Samples) -> None:
     first, again, other = (Generator(COMMANDS, samples, seed) for seed in (1, 1, 2))
-    cases = [first.case(number) for number in range(600)]
-    assert cases == [again.case(number) for number in range(600)]
-    assert cases != [other.case(number) for number in range(600)]
+    cases = [first.case(number) for number in range(1200)]
+    assert cases == [again.case(number) for number in range(1200)]
+    assert cases != [other.case(number) for number in range(1200)]
     assert {case.command for case in cases} == {command.name for command in COMMANDS}
 
 

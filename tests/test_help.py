@@ -57,7 +57,7 @@ def test_every_argument_and_option_has_help_text(name: str) -> None:
 
 
 # these name their range in words, and their engine says what is wrong with a value
-SAID_IN_WORDS = ("--temperature", "--top-p", "--min-p", "--repetition-penalty")
+SAID_IN_WORDS = ("--temperature", "--top-p", "--min-p", "--typical-p", "--repetition-penalty")
 
 
 @every_command
@@ -177,8 +177,7 @@ def nlpkit_calls(line: str) -> Iterator[list[str]]:
 # the examples of these take their time, and their commands have tests of their own
 TRAINERS = (
     *("names", "gpt", "word2vec train", "tag", "classify", "demo"),
-    "elmo",
-    "seq2seq",
+    *("elmo", "qa", "seq2seq"),
     "vectors from-counts",
 )
 RUNNABLE = [name for name in ALL if not name.startswith(TRAINERS) or name == "word2vec examples"]

@@ -123,7 +123,7 @@ ENGINES = sorted(
 # From what imports nothing of ours to what may import everything; those of one line are
 # independent of each other. pretrained/ gives whole models of a task to the command line.
 LAYERS = """
-    errors faults samples __init__
+    errors faults samples signals __init__
     settings
     zstd parallel textplot schema memory
     compression
@@ -133,6 +133,7 @@ LAYERS = """
     registry
     verify kernels
     text plots
+    hoverpage curves
     device openmp
     nn
     training metrics
@@ -140,9 +141,10 @@ LAYERS = """
     generate
     vectors
     word2vec
+    compare
     tasks
     pretrained
-    api
+    api describe
     cli __main__
 """
 VECTORS = {"vectors", "word2vec"}  # the folder of a word2vec model is one of vectors

@@ -8,6 +8,8 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -15,11 +17,12 @@ import typer
 from torch import Tensor, nn
 
 from nlpkit.cli.output import Notes
-from nlpkit.cli.progress_training import draw_training
+from nlpkit.cli.progress_training import draw_run
 from nlpkit.device import memory_advice, pick_device, seeded
 from nlpkit.errors import NlpkitError
 from nlpkit.nn.optimizers import Muon, adamw, orthogonalize
 from nlpkit.training.loop import Trainer, scheduled_share
+from nlpkit.training.run import Run
 from nlpkit.training.settings import LoopSettings
 
 SETTINGS = {"dim": 8}
@@ -192,10 +195,32 @@ def test_muon_takes_fused_matrices_apart() -> None:
     assert torch.allclose(fused, torch.cat(apart), atol=1e-6)
 
 
-class Run:
-    """A run as a command draws it: what is written is a list of weights."""
+class SmallRun(Run):
+    """A run whose result is a list of weights."""
+
+    def __init__(self, trainer: Trainer, write: Callable[[], None] | None) -> None:
+        self.trainer, self._write, self.written = trainer, write, list[bytes]()
+
+    def common_settings(self) -> dict[str, object]:
+        return SETTINGS
+
+    def data_hash(self) -> str:
+        return "hash"
+
+    def result(self) -> Any:
+        return SimpleNamespace(save=self.save)
+
+    def save(self, path: Path, *, force: bool) -> None:
+        if self._write is not None:
+            self._write()
+        self.written = bits(self.trainer)  # type: ignore[arg-type]
+
+
+class Drawn:
+    """Runs as a command draws them: what is written is a list of weights."""
 
     def __init__(self, folder: Path) -> None:
+        self.output = folder / "m"
         self.checkpoint = folder / "m.checkpoint"
         self.written: list[list[bytes]] = []
 
@@ -205,16 +230,17 @@ class Run:
         *,
         at_step: dict[int, Callable[[], None]] | None = None,
         write: Callable[[], None] | None = None,
+        resume: bool = False,
     ) -> None:
-        draw_training(
-            trainer,
+        run = SmallRun(trainer, write)
+        draw_run(
+            run,
+            self.output,
             Notes(),
-            write or (lambda: self.written.append(bits(trainer))),
-            checkpoint=self.checkpoint,
-            settings=SETTINGS,
-            data_hash="hash",
+            resume=resume,
             on_progress=lambda progress: (at_step or {}).get(progress.step, lambda: None)(),
         )
+        self.written.append(run.written)
 
     def resumed(self) -> Trainer:
         trainer = make_trainer()
@@ -227,8 +253,8 @@ def send(number: int) -> Callable[[], None]:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return Run(tmp_path)
+def run(tmp_path: Path) -> Drawn:
+    return Drawn(tmp_path)
 
 
 @pytest.fixture
@@ -242,7 +268,7 @@ def whole() -> list[bytes]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_saves_a_checkpoint_that_resumes_exactly(
-    run: Run, whole: list[bytes], number: int, capsys: pytest.CaptureFixture[str]
+    run: Drawn, whole: list[bytes], number: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as stopped:
         run.draw(make_trainer(), at_step={7: send(number)})
@@ -254,7 +280,7 @@ def test_a_signal_saves_a_checkpoint_that_resumes_exactly(
     assert "held-out" in capsys.readouterr().err
 
 
-def test_an_ignored_signal_stays_ignored(run: Run, whole: list[bytes]) -> None:
+def test_an_ignored_signal_stays_ignored(run: Drawn, whole: list[bytes]) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         run.draw(make_trainer(), at_step={7: send(signal.SIGHUP)})
@@ -265,7 +291,7 @@ def test_an_ignored_signal_stays_ignored(run: Run, whole: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("earlier", [False, True])
-def test_the_checkpoint_is_there_while_the_model_is_written(run: Run, earlier: bool) -> None:
+def test_the_checkpoint_is_there_while_the_model_is_written(run: Drawn, earlier: bool) -> None:
     """Not made for the purpose, but one that is there stays until the model is."""
     trainer = make_trainer()
     if earlier:
@@ -283,8 +309,8 @@ def fail(error: BaseException) -> Callable[[], None]:
     return write
 
 
-def test_a_model_that_cannot_be_written_leaves_a_checkpoint(run: Run, whole: list[bytes]) -> None:
-    with pytest.raises(NlpkitError, match=r"no space; all that .*m.checkpoint .*--resume"):
+def test_a_model_that_cannot_be_written_leaves_a_checkpoint(run: Drawn, whole: list[bytes]) -> None:
+    with pytest.raises(NlpkitError, match=r"no space; all that .*m.checkpoint .*`resume`"):
         run.draw(make_trainer(), write=fail(NlpkitError("no space")))
     run.draw(run.resumed())
     assert run.written == [whole]
@@ -292,7 +318,7 @@ def test_a_model_that_cannot_be_written_leaves_a_checkpoint(run: Run, whole: lis
 
 
 def test_a_signal_while_the_model_is_written_leaves_a_checkpoint(
-    run: Run, whole: list[bytes], capsys: pytest.CaptureFixture[str]
+    run: Drawn, whole: list[bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as stopped:
         run.draw(make_trainer(), write=fail(KeyboardInterrupt()))
@@ -302,13 +328,13 @@ def test_a_signal_while_the_model_is_written_leaves_a_checkpoint(
     assert run.written == [whole]
 
 
-def test_a_bug_while_the_model_is_written_leaves_a_checkpoint(run: Run) -> None:
+def test_a_bug_while_the_model_is_written_leaves_a_checkpoint(run: Drawn) -> None:
     with pytest.raises(ZeroDivisionError):
         run.draw(make_trainer(), write=fail(ZeroDivisionError()))
     assert run.resumed().finished
 
 
-def test_when_the_checkpoint_cannot_be_written_either_both_reasons_are_given(run: Run) -> None:
+def test_when_the_checkpoint_cannot_be_written_either_both_reasons_are_given(run: Drawn) -> None:
     trainer = make_trainer()
     trainer.save(run.checkpoint, SETTINGS, "hash")
     trainer.save = fail_to_save  # type: ignore[method-assign]
@@ -323,7 +349,7 @@ def fail_to_save(*arguments: object) -> None:
 
 @pytest.mark.parametrize(("seconds", "few"), [(1.0, True), (1e9, False)])
 def test_a_run_with_too_little_time_to_learn_says_so(
-    run: Run, seconds: float, few: bool, capsys: pytest.CaptureFixture[str]
+    run: Drawn, seconds: float, few: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trainer = make_trainer(max_steps=60, max_time=seconds)
     ticks = itertools.count(0, 0.1)
@@ -373,3 +399,66 @@ def test_tiny_numbers_are_zero_in_a_step_only() -> None:
     list(Trainer(model, [optimizer], batch_loss, LoopSettings(max_steps=1)).fit())
     assert seen == [0]
     assert (torch.full((1,), tiny) * 0.5).item() > 0
+
+
+# --- dtype auto ---------------------------------------------------------------------------------
+
+
+def timed(monkeypatch: pytest.MonkeyPatch, **seconds: float) -> list[str]:
+    """A processor with bfloat16 and these times; gives the list of what is tried."""
+    tried: list[str] = []
+
+    def time_gradients(self: Trainer, dtype: str) -> float:
+        tried.append(dtype)
+        self._gradients("float32")
+        return seconds[dtype]
+
+    monkeypatch.setattr("nlpkit.training.loop.has_bfloat16", lambda device: True)
+    monkeypatch.setattr(Trainer, "TRIAL_PAYS", 1)
+    monkeypatch.setattr(Trainer, "_time_gradients", time_gradients)
+    return tried
+
+
+def test_auto_takes_bfloat16_where_it_is_clearly_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = timed(monkeypatch, float32=3.0, bfloat16=2.0)
+    trainer = make_trainer(dtype="auto", max_steps=2)
+    list(trainer.fit())
+    assert (trainer.counters.dtype, trainer.bfloat16_speed) == ("bfloat16", 1.5)
+    assert tried == ["float32", "bfloat16"] * Trainer.TRIALS
+    plain = make_trainer(max_steps=2)
+    list(plain.fit())
+    assert bits(trainer) != bits(plain)
+
+
+def test_a_trial_leaves_no_trace_where_float32_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed(monkeypatch, float32=2.0, bfloat16=1.9)
+    trainer, plain = make_trainer(dtype="auto"), make_trainer()
+    list(trainer.fit())
+    list(plain.fit())
+    assert trainer.counters.dtype == "float32"
+    assert bits(trainer) == bits(plain)
+
+
+def test_a_resumed_run_keeps_the_dtype_that_was_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = timed(monkeypatch, float32=3.0, bfloat16=2.0)
+    whole, first, second = (make_trainer(dtype="auto") for _ in range(3))
+    list(whole.fit())
+    list(itertools.islice(first.fit(), 7))
+    first.save(tmp_path / "m.checkpoint", SETTINGS, "hash")
+    timed(monkeypatch, float32=1.0, bfloat16=2.0)
+    tried.clear()
+    second.load(tmp_path / "m.checkpoint", SETTINGS, "hash")
+    list(second.fit())
+    assert second.counters.dtype == "bfloat16"
+    assert tried == []
+    assert bits(second) == bits(whole)
+
+
+def test_a_short_run_is_not_worth_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = timed(monkeypatch, float32=3.0, bfloat16=2.0)
+    monkeypatch.setattr(Trainer, "TRIAL_PAYS", 3)
+    trainer = make_trainer(dtype="auto", max_steps=2)
+    list(trainer.fit())
+    assert (trainer.counters.dtype, tried) == ("float32", [])

@@ -246,10 +246,9 @@ def _prepare(fault: Fault, record: str) -> None:
         module, _, function = fault.patch.partition(":")
         getattr(importlib.import_module(module), function)()
     if fault.save_always:
-        from nlpkit.cli import progress_training
+        from nlpkit.training.run import Run
 
-        assert isinstance(progress_training.SAVE_SECONDS, float)
-        progress_training.SAVE_SECONDS = -1.0
+        Run.save_seconds = -1.0
     if fault.after_steps:
         from nlpkit.training import loop as training
         from nlpkit.word2vec import train

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from nlpkit import modeldir, textio
 from nlpkit import settings as limits
-from nlpkit.cli import labelling, options
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli import options
+from nlpkit.cli.flags import with_settings
+from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
+from nlpkit.cli.progress_training import draw_run, prepare_torch
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.records import Reading, rows_of, text_of
 from nlpkit.text.vocab import on_one_line
 
-if TYPE_CHECKING:
-    from nlpkit.tasks.classify.train import ClassifierRun
-
-DEFAULTS = ClassifierSettings()
 app = new_app("Label whole texts: sentiment, topic, language.")
 
 DataFormat = Annotated[
@@ -38,10 +36,22 @@ Threshold = Annotated[
 ]
 
 
+Quantized = Annotated[
+    Literal["int8", "bfloat16"] | None,
+    typer.Option(
+        "--quantize",
+        help="Smaller numbers in a pre-trained encoder: quicker, a little less exact.",
+        show_default="float32",
+    ),
+]
+
+
 @app.command(cls=Command)
+@with_settings(ClassifierSettings)
 def train(
     data: Annotated[str, typer.Argument(metavar="TRAIN", help="Labelled texts, or a folder.")],
     output: options.NewModel,
+    settings: ClassifierSettings,
     dev: Annotated[
         str | None,
         typer.Option(
@@ -49,48 +59,7 @@ def train(
         ),
     ] = None,
     format: DataFormat = None,
-    model: Annotated[
-        Literal["bow", "cnn", "lstm", "gru", "transformer"],
-        typer.Option("--model", help="bow is quickest and hard to beat."),
-    ] = DEFAULTS.model,
-    multi_label: Annotated[
-        bool,
-        typer.Option("--multi-label", help="A text may have several labels (a,b) or none."),
-    ] = False,
-    tokenizer: options.TokenizerName = DEFAULTS.tokenizer,
-    pattern: options.Pattern = DEFAULTS.pattern,
-    lower: Annotated[
-        bool, typer.Option("--lower/--no-lower", help="Lower-case the tokens.")
-    ] = DEFAULTS.lower,
-    ngrams: Annotated[
-        int,
-        typer.Option("--ngrams", min=1, max=5, help="bow: words in a row to a feature, at most."),
-    ] = DEFAULTS.ngrams,
-    dim: Annotated[
-        int | None,
-        typer.Option(
-            "--dim",
-            min=1,
-            max=limits.WIDEST,
-            help="Numbers in a learned embedding.",
-            show_default="bow 8, else 100",
-        ),
-    ] = None,
-    hidden: labelling.Hidden = DEFAULTS.hidden,
-    layers: labelling.Layers = DEFAULTS.layers,
-    positions: labelling.Positions = DEFAULTS.positions,
-    norm: labelling.NormPlace = DEFAULTS.norm,
-    pooling: Annotated[
-        Literal["max", "average", "last"],
-        typer.Option("--pooling", help="From tokens to a text."),
-    ] = DEFAULTS.pooling,
-    vectors: labelling.StartVectors = None,
-    fine_tune: labelling.FineTune = False,
-    dropout: options.Dropout = DEFAULTS.dropout,
-    epochs: labelling.Epochs = None,
-    batch_size: options.BatchSize = DEFAULTS.batch_size,
-    lr: options.LearningRate = None,
-    seed: options.Seed = 1,
+    vectors: options.StartVectors = None,
     threads: options.Threads = 0,
     device: options.Device = "auto",
     resume: options.Resume = False,
@@ -104,104 +73,50 @@ def train(
 
     Takes label<TAB>text, text<TAB>label, __label__x text, JSON lines with text and label (or
     labels), or a folder per label with a file per text. A TSV file may have a header; rows whose
-    column split says other than train are left out. Unless told, bow takes --epochs 2 to 20 by the
-    number of texts at --lr 0.03, the others --epochs 8 at --lr 0.001.
+    column split says other than train are left out. A second text, in a column or key text2,
+    makes pairs: paraphrases, entailment, questions and their answers.
+
+    With --pretrained a BERT, an ELMo or a GPT is trained further on the labels, or read once and
+    left as it is (--freeze all).
 
     Examples:
       $ nlpkit classify train sample_corpora/reviews.tsv -o reviews.model
       $ nlpkit classify train sample_corpora/reviews.tsv --model lstm -o lstm.model
+      $ nlpkit classify train sample_corpora/follows.tsv --pretrained world.bert -o follows.model
     """
     from nlpkit.tasks.classify.data import read_examples
+    from nlpkit.tasks.classify.pretrained_train import classifier_run
 
     notes = Notes(quiet)
     modeldir.check_new(output, force=force)
-    Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern))  # a wrong setting fails here
-    if fine_tune and vectors is None:
-        raise UsageError("--fine-tune needs --vectors")
-    examples = read_examples(
-        data, format=format, multi_label=multi_label, encoding=encoding, errors=errors
-    )
-    held = (
-        read_examples(
-            dev,
-            format=format,
-            split="test",
-            multi_label=multi_label,
-            encoding=encoding,
-            errors=errors,
-        )
-        if dev
-        else []
-    )
-    several = any(len(example.labels) != 1 for example in examples)
-    settings = labelling.settings_from(
-        ClassifierSettings,
-        model=model,
-        tokenizer=_full_path(tokenizer),
-        pattern=pattern,
-        lower=lower,
-        ngrams=ngrams,
-        dim=dim,
-        hidden=hidden,
-        layers=layers,
-        positions=positions,
-        norm=norm,
-        pooling=pooling,
-        fine_tune=fine_tune,
-        multi_label=multi_label or several,
-        dropout=dropout,
-        epochs=epochs,
-        batch_size=batch_size,
-        lr=lr,
-    )
-    labelling.check_transformer("--model", model, positions, norm)
-
-    from nlpkit.tasks.classify.train import ClassifierRun
-
-    run = ClassifierRun(
+    # a wrong setting fails here, before the texts are read
+    Tokens(TokenSettings(tokenizer=settings.tokenizer, pattern=settings.pattern))
+    several = settings.multi_label
+    how = {"format": format, "multi_label": several, "encoding": encoding, "errors": errors}
+    examples = read_examples(data, **how)  # type: ignore[arg-type]
+    held = read_examples(dev, split="test", **how) if dev else []  # type: ignore[arg-type]
+    run = classifier_run(
         examples,
         settings,
-        seed=seed,
         dev=held,
-        vectors=labelling.load_vectors(vectors),
-        device=labelling.start_torch(device, threads, notes),
+        vectors=vectors,
+        device=prepare_torch(device, threads, notes, sparse=True),
     )
-    kind = "multi-label" if run.settings.multi_label else "one label each"
-    notes.say(f"{len(examples):,} texts, {len(run.labels):,} labels, {kind}")
-    if len(run.labels) == 1:
-        notes.warn("the data has one label only: every text will get it")
-    _warn_of_strangers(run, notes)
-    labelling.draw_run(run, output, notes, vectors=vectors, resume=resume, force=force)
-
-
-def _warn_of_strangers(run: ClassifierRun, notes: Notes) -> None:
-    """Say so when training cannot help with new texts, because they have no words in common."""
-    share = run.unfamiliar()
-    if share > 0.5 and run.settings.tokenizer != "char":
-        what = "held-out texts have no token that training knows"
-        if not run.dev:
-            what = "texts have no token in common with any other"
-        ngrams = " --ngrams 4" if run.settings.model == "bow" else ""
-        notes.warn(f"{share:.0%} of the {what}: try -t char{ngrams}")
-
-
-def _full_path(tokenizer: str) -> str:
-    """A subword model is found again when a run is resumed from elsewhere."""
-    return os.path.abspath(tokenizer) if os.path.exists(tokenizer) else tokenizer
+    for line in run.warnings():
+        notes.warn(line)
+    draw_run(run, output, notes, resume=resume, force=force)
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def predict(
+    reading: Reading,
     model: options.Model,
     inputs: options.Inputs = None,
     k: Annotated[
         int, typer.Option("-k", min=1, max=limits.MANY, help="Show so many labels a text.")
     ] = 1,
     threshold: Threshold = 0.0,
-    input: Annotated[
-        Literal["auto", "text", "jsonl"],
-        typer.Option("--input", help="A text a line, or JSON lines with a text."),
-    ] = "auto",
     format: Annotated[
         Literal["tsv", "jsonl"] | None,
         typer.Option(
@@ -213,33 +128,71 @@ def predict(
     ] = None,
     json: options.Json = False,
     output: options.Output = "-",
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    quantize: Quantized = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Label texts, a text a line, as a stream.
 
     A line out for each line in: label, tab, probability, for the k likeliest labels over the
-    threshold. MODEL may be a file of fastText's, .bin or .ftz, which answers as it does there. The
-    keys of jsonl are text and labels, a list of label and probability.
+    threshold. A model of pairs takes two texts with a tab between them, or the keys text and text2.
+    MODEL may be a file of fastText's, .bin or .ftz, which answers as it does there. The keys of
+    jsonl are text and labels, a list of label and probability; a record that came in keeps its
+    other keys. Labels at the start of a line in fastText's form are left out of the text, and an
+    empty line gets no label.
 
     Examples:
       $ echo "The soup was cold and the waiter rude." | nlpkit classify predict reviews.model
       $ nlpkit classify predict reviews.model -k 2 --json sample_corpora/tales.txt | head -2
     """
-    labelling.calm_threads()
+    options.calm_threads()
     from nlpkit.cli.classify_output import write_predictions
-    from nlpkit.tasks.classify.data import stream_texts
+    from nlpkit.tasks.classify.data import TEXT_NAMES, pair_of, without_labels
     from nlpkit.tasks.classify.fasttext import open_classifier
 
     chosen = options.pick_format(format, json, "tsv")
-    paths = options.resolve_inputs(inputs)
+    blocks = options.read_records(inputs, reading, (*TEXT_NAMES, "tokens"), quiet=quiet)
     classifier = open_classifier(model)
-    blocks = textio.read_blocks(paths, encoding=encoding, errors=errors)
-    json_lines = {"auto": None, "text": False, "jsonl": True}[input]
+    _use_cores(classifier)
+    if quantize is not None:
+        _quantize(classifier, quantize)
+    pairs = getattr(classifier.settings, "pairs", False)
     with open_output(output) as out:
-        for texts in stream_texts(blocks, json_lines=json_lines, errors=errors):
-            write_predictions(out, classifier, texts, k=k, threshold=threshold, format=chosen)
+        for block in blocks:
+            rows = list(rows_of(block, reading.errors))
+            texts: list[Any] = [without_labels(text_of(row, block.source)) for row in rows]
+            if pairs:
+                where = f"{block.source}: line "
+                both = zip(texts, rows, strict=True)
+                texts = [pair_of(text, row.record, f"{where}{row.line}") for text, row in both]
+            write_predictions(
+                out,
+                classifier,
+                texts,
+                records=[row.record for row in rows],
+                k=k,
+                threshold=threshold,
+                format=chosen,
+            )
             out.flush()
+    cut = getattr(classifier, "cut", 0)
+    if cut:
+        Notes(quiet).warn(f"{cut:,} texts are longer than the model reads, and were cut")
+
+
+def _use_cores(classifier: Any) -> None:
+    """All of them for an encoder, whose products are large."""
+    if hasattr(classifier, "network"):
+        import torch
+
+        torch.set_num_threads(options.resolve_jobs(0))
+
+
+def _quantize(classifier: Any, kind: str) -> None:
+    if not hasattr(classifier, "quantize"):
+        raise NlpkitError(
+            "--quantize is for classifiers on a pre-trained encoder: this one is small enough"
+        )
+    classifier.quantize(kind)
 
 
 @app.command(cls=Command)
@@ -268,7 +221,7 @@ def evaluate(
       $ nlpkit classify evaluate reviews.model sample_corpora/reviews.tsv
       $ nlpkit classify evaluate reviews.model sample_corpora/reviews.tsv --confusion --json
     """
-    labelling.calm_threads()
+    options.calm_threads()
     from nlpkit.cli import classify_output
     from nlpkit.tasks.classify.data import read_examples
     from nlpkit.tasks.classify.fasttext import open_classifier
@@ -291,6 +244,7 @@ def evaluate(
     if unseen:
         names = " ".join(map(on_one_line, sorted(unseen)[:20]))
         Notes().warn(f"labels that training never saw count as mistakes: {names}")
+    _use_cores(classifier)
     scores = score_labels(examples, classifier, threshold)
     if plot is not None:
         classify_output.draw_confusions(scores, plot)
@@ -329,7 +283,7 @@ def explain(
       $ echo "The soup was cold but I loved the view." | nlpkit classify explain reviews.model
       $ echo "Not bad at all" | nlpkit classify explain reviews.model --label negative --json
     """
-    labelling.calm_threads()
+    options.calm_threads()
     from nlpkit.cli import classify_output
     from nlpkit.tasks.classify.predictor import Classifier
 

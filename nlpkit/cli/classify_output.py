@@ -18,19 +18,21 @@ if TYPE_CHECKING:
     from nlpkit.tasks.classify.predictor import Classifier
     from nlpkit.tasks.classify.scores import LabelScores
 
+PAIR = ("text", "text2")
 MOST_LABELS = 30  # of a confusion matrix
 
 
 def write_predictions(
     out: Writer,
     classifier: AnyClassifier,
-    texts: Sequence[str],
+    texts: Sequence[Any],
     *,
+    records: Sequence[dict[str, Any]],
     k: int,
     threshold: float,
     format: str,
 ) -> None:
-    """A line for each text with its likeliest labels."""
+    """A line for each text with its likeliest labels; a text without a word has none."""
     probabilities = classifier.probabilities(texts)
     names = classifier.labels.tokens
     count = min(k, len(names))
@@ -39,15 +41,17 @@ def write_predictions(
     else:
         order = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
     shown = np.take_along_axis(probabilities, order, axis=1)
+    shown[[not text.strip() for text in texts]] = -1.0  # below any threshold
     rows = zip(texts, order.tolist(), shown.tolist(), strict=True)
     if format == "jsonl":
-        for text, labels, sure in rows:
+        for (text, labels, sure), record in zip(rows, records, strict=True):
             found = [
                 {"label": names[label], "probability": round(share, 6)}
                 for label, share in zip(labels, sure, strict=True)
                 if share >= threshold
             ]
-            out.write_json({"text": text, "labels": found})
+            said = {"text": text} if isinstance(text, str) else dict(zip(PAIR, text, strict=True))
+            out.write_json({**(record or said), "labels": found})
         return
     names = list(map(on_one_line, names))
     lines = []

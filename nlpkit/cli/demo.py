@@ -17,10 +17,9 @@ import typer
 from nlpkit import textio
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
-from nlpkit.cli.progress_training import ask_to_stop
-from nlpkit.cli.signals import stop_signals
 from nlpkit.errors import NlpkitError
 from nlpkit.samples import sample_folder
+from nlpkit.signals import ask_to_stop, stop_signals
 
 app = new_app()
 

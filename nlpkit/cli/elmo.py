@@ -13,12 +13,12 @@ from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, check_output, open_output
-from nlpkit.cli.progress_training import draw_training, prepare_torch
+from nlpkit.cli.progress_training import draw_run, prepare_torch
 from nlpkit.tasks.elmo.settings import ElmoSettings
 from nlpkit.text.pipeline import TokenSettings, read_tokens
 
 if TYPE_CHECKING:
-    from nlpkit.tasks.elmo.model import ElmoModel, Floats
+    from nlpkit.models.elmo_model import ElmoModel, Floats
 
 app = new_app("Word vectors in context by ELMo: train, embed, import.")
 
@@ -65,22 +65,7 @@ def train(
     )
     with memory_advice():
         run = ElmoRun(sentences, settings, chosen)
-    notes.say(
-        f"{sentences.tokens:,} words in {len(sentences):,} lines, {len(run.vocab):,} are "
-        f"predicted by name; {run.parameters:,} parameters"
-    )
-    checkpoint = modeldir.checkpoint_path(output)
-    if resume:
-        run.trainer.load(checkpoint, run.common_settings(), run.data_hash())
-    draw_training(
-        run.trainer,
-        notes,
-        lambda: run.save(output, force=force),
-        checkpoint=checkpoint,
-        settings=run.common_settings(),
-        data_hash=run.data_hash(),
-        unit="words",
-    )
+    draw_run(run, output, notes, resume=resume, force=force)
 
 
 @app.command(cls=Command)
@@ -127,7 +112,7 @@ def embed(
     import torch
 
     from nlpkit.device import memory_advice, pick_device
-    from nlpkit.tasks.elmo.model import ElmoModel
+    from nlpkit.models.elmo_model import ElmoModel
 
     if layer is not None and mix is not None:
         raise UsageError("--layer and --mix contradict each other")
@@ -157,7 +142,7 @@ def _embedded(
     shares: list[float] | None,
     batch_tokens: int,
 ) -> Iterator[tuple[list[str], Floats]]:
-    from nlpkit.tasks.elmo.model import mix_layers
+    from nlpkit.models.elmo_model import mix_layers
 
     for rows in blocks:
         for words, layers in zip(rows, elmo.embed(rows, batch_tokens=batch_tokens), strict=True):

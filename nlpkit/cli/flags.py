@@ -12,16 +12,14 @@ from typing import Annotated, Any
 import typer
 
 from nlpkit.errors import NlpkitError
-from nlpkit.settings import DATA, MODEL, OUTPUT, TRAINING, Option, choices, options
-
-_ORDER = {name: place for place, name in enumerate((DATA, MODEL, TRAINING, OUTPUT))}
+from nlpkit.settings import Option, options
 
 
 def with_settings(*kinds: type[Any], **defaults: Any) -> Callable[[Callable[..., Any]], Any]:
     """Decorate a command that has a parameter for each settings class, annotated with it.
 
-    The parameter disappears from the command line and each option of the class takes its place, in
-    the order of groups. ``defaults`` replace those of the dataclass where a command has its own.
+    The parameter disappears from the command line and each option of the class takes its place.
+    ``defaults`` replace those of the dataclass where a command has its own.
 
     >>> from nlpkit.settings import option
     >>> @dataclasses.dataclass(frozen=True)
@@ -63,12 +61,18 @@ def with_settings(*kinds: type[Any], **defaults: Any) -> Callable[[Callable[...,
     return decorate
 
 
+def flag(kind: type[Any], name: str) -> Any:
+    """The annotation of one option, for a command that takes it alone."""
+    (found,) = [one for one in _flags(kind, {}) if one.name == name]
+    return found.annotation
+
+
 def _flags(kind: type[Any], defaults: dict[str, Any]) -> list[inspect.Parameter]:
     """A parameter for each option, and a hidden one for each of its older names."""
     hints = typing.get_type_hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}
     found = []
-    for name, one in sorted(options(kind).items(), key=lambda item: _ORDER.get(item[1].group, 9)):
+    for name, one in options(kind).items():
         default = defaults.get(name, fields[name].default)
         flags = one.flags or (f"--{name.replace('_', '-')}",)  # a bool has no --no- form
         found.append(_declare(name, flags, hints[name], one, default))
@@ -85,16 +89,13 @@ def _parameter(flag: str) -> str:
 def _declare(
     name: str, flags: tuple[str, ...], hint: Any, one: Option, default: Any, *, hidden: bool = False
 ) -> inspect.Parameter:
-    plain = [part for part in (hint, *typing.get_args(hint)) if part is not type(None)]
-    number = int in plain or float in plain
-    shown: bool | str = True if one.shown_default is None else one.shown_default
     declared = typer.Option(
         *flags,
         help=one.help,
         min=one.low if one.parser is None else None,
         max=one.high if one.parser is None else None,
-        metavar=one.metavar or ("N" if number and not choices(hint) else None),
-        show_default=shown if default is None or one.shown_default is not None else True,
+        metavar=one.metavar,
+        show_default=default != "" if one.shown_default is None else one.shown_default,
         parser=None if one.parser is None else _parser(one.parser),
         rich_help_panel=one.group,
         hidden=hidden,

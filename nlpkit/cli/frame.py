@@ -22,17 +22,15 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from nlpkit.cli import everywhere
 from nlpkit.cli.helppage import Page, command_page, render
 from nlpkit.cli.output import drop_stream, write_stderr
 from nlpkit.errors import NlpkitError, NlpkitWarning
+from nlpkit.errors import UsageError as UsageError
 
 
 class NoInput(Exception):
     """Standard input was expected and is a terminal: show the help instead of hanging."""
-
-
-class UsageError(NlpkitError):
-    """Options that do not go together: exit code 2, as for any wrong usage."""
 
 
 def fail(message: str, code: int = 1) -> None:
@@ -105,12 +103,42 @@ def _warnings_are_lines(*, quiet: bool) -> Iterator[None]:
 class Command(TyperCommand):
     """A command whose help is its docstring, with its options in groups and examples at the end."""
 
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._added = everywhere.missing(self.name, self.params)
+        self.params += self._added
+        self._seed: int | None = None
+
     def get_help(self, ctx: Any) -> str:
         return show_page(command_page(self, ctx))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if any(one.name == "seed" for one in self.params):
+            args, self._seed = everywhere.draw_seed(args, f"{ctx.auto_envvar_prefix}_SEED")
+        return super().parse_args(ctx, args)
+
+    def _say_first(self, ctx: Any) -> None:
+        """What a person should know before the command does its work."""
+        from nlpkit.cli.output import Notes
+
+        notes = Notes(bool(ctx.params.get("quiet")))
+        root = ctx.find_root()
+        if root is not ctx and root.auto_envvar_prefix:
+            commands = root.command.list_commands(root)
+            for wrong, near in everywhere.mistyped(ctx.auto_envvar_prefix, self.params, commands):
+                notes.warn(f"{wrong} stands for nothing{f': did you mean {near}?' if near else ''}")
+        if self._seed is not None:
+            notes.say(f"seed {self._seed}")
+        elif self.name == "sample" and "seed" in ctx.params and sys.stdout is not None:
+            source = ctx.get_parameter_source("seed")
+            if source is not None and source.name == "DEFAULT" and sys.stdout.isatty():
+                notes.say(f"seed {ctx.params['seed']}, as always; --seed random for other samples")
+
     def invoke(self, ctx: Any) -> Any:
         try:
-            with _warnings_are_lines(quiet=bool(ctx.params.get("quiet"))):
+            quiet = bool(ctx.params.get("quiet"))
+            with _warnings_are_lines(quiet=quiet), everywhere.taken(ctx, self._added):
+                self._say_first(ctx)
                 result = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -119,7 +147,7 @@ class Command(TyperCommand):
             typer.echo(ctx.get_help(), err=True)
             raise typer.Exit(2) from None
         except UsageError as error:
-            fail(str(error), 2)
+            fail(name_flags(str(error), self), 2)
         except NlpkitError as error:
             fail(name_flags(str(error), self))
         except BrokenPipeError:

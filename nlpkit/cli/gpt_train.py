@@ -1,25 +1,19 @@
-"""``nlpkit gpt train``."""
+"""``nlpkit gpt train``: ``nlpkit lm train`` with the model given, and tasks by examples."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from nlpkit import modeldir, textio
 from nlpkit import settings as limits
+from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
-from nlpkit.cli.frame import UsageError
-from nlpkit.cli.output import Notes
-from nlpkit.cli.progress_training import draw_training, prepare_torch
-from nlpkit.tasks.lm.settings import GptSettings
-
-if TYPE_CHECKING:
-    from nlpkit.tasks.lm.model import GptModel
-    from nlpkit.training.loop import Progress
+from nlpkit.cli.lm_train import Init, SampleTokens, start_run
+from nlpkit.errors import UsageError
+from nlpkit.tasks.lm.settings import GptSettings, LmSettings
 
 
 @with_settings(GptSettings)
@@ -38,21 +32,17 @@ def train(
             rich_help_panel=limits.DATA,
         ),
     ] = None,
-    init: Annotated[
+    examples: Annotated[
         str | None,
         typer.Option(
-            "--init",
-            metavar="MODEL",
-            help="Start from a model's weights.",
-            rich_help_panel=limits.MODEL,
+            "--examples",
+            metavar="FILE",
+            help="Learn from JSON lines with prompt and completion instead of text.",
+            rich_help_panel=limits.DATA,
         ),
     ] = None,
-    sample_tokens: Annotated[
-        int,
-        typer.Option(
-            "--sample", min=0, max=limits.LONGEST, help="Show so many tokens at each evaluation."
-        ),
-    ] = 0,
+    init: Init = None,
+    sample_tokens: SampleTokens = 0,
     device: options.Device = "auto",
     threads: options.Threads = 0,
     force: options.Force = False,
@@ -62,11 +52,11 @@ def train(
     errors: options.Errors = "strict",
     quiet: options.Quiet = False,
 ) -> None:
-    """Train a GPT on text.
+    """Train a GPT on text, or on prompts and their completions.
 
     The last part of the text is held out; the loss on all of it is measured in the end. Under
     torchrun (torchrun --no-python nlpkit gpt train ...) the processes share the work: each step
-    sees --batch-size windows of each.
+    sees --batch-size windows of each. With --examples only completions count in the loss.
 
     Examples:
       $ nlpkit gpt train sample_corpora/tales.txt -o tales.model --max-time 30s
@@ -74,83 +64,32 @@ def train(
       $ nlpkit gpt train sample_corpora/tales.txt -o more.model --init tales.model --max-iters 20
       $ nlpkit gpt train sample_corpora/tales.txt -o tales.gpt2 --recipe gpt2 --max-iters 100
     """
-    from nlpkit.device import memory_advice
-    from nlpkit.tasks.lm.model import GptModel
-    from nlpkit.tasks.lm.stream import split_stream, tokenize_stream
-    from nlpkit.tasks.lm.train import finish_training, new_model, prepare_training, recipe_of
-    from nlpkit.text.codec import check_same_codec
-    from nlpkit.training.distributed import Processes
+    from nlpkit.tasks.lm.examples import read_examples
+    from nlpkit.tasks.lm.run import GptRun
+    from nlpkit.tasks.lm.train_examples import ExamplesRun
 
-    processes = Processes.from_environment()
-    notes = Notes(quiet or not processes.is_first)
-    if settings.freeze and init is None:
-        raise UsageError("--freeze needs --init")
-    sizes = (settings.layers, settings.heads, settings.dim, settings.block_size)
-    wanted = settings.resolve()
-    if processes.is_first:
-        modeldir.check_new(output, force=force)
-    chosen = processes.join(prepare_torch(device, threads, notes))
-    start = None if init is None else GptModel.load(init)
-    if start is not None:
-        wanted = replace(wanted, recipe=recipe_of(start.model, settings.recipe))
-        if tokenizer is not None:
-            check_same_codec(start.codec, tokenizer)
-    blocks = textio.read_blocks(options.resolve_inputs(text), encoding=encoding, errors=errors)
-    folder = os.path.dirname(os.path.abspath(output))
-    codec, ids = tokenize_stream(
-        blocks, tokenizer or "char", folder, errors, start.codec if start else None
+    if examples is not None and text:
+        raise UsageError("give a text or --examples, not both")
+
+    def make(where: dict[str, Any]) -> Any:
+        more = {"tokenizer": tokenizer, "init": init, **where}
+        if examples is not None:
+            lines = textio.read_lines(
+                options.resolve_inputs([examples]), encoding=encoding, errors=errors
+            )
+            found = read_examples(lines, textio.source_name(examples))
+            return ExamplesRun(found, LmSettings(**vars(settings)), **more)
+        blocks = textio.read_blocks(options.resolve_inputs(text), encoding=encoding, errors=errors)
+        folder = os.path.dirname(os.path.abspath(output))
+        return GptRun(blocks, settings, folder=folder, errors=errors, **more)
+
+    start_run(
+        make,
+        output,
+        sample_tokens=sample_tokens,
+        device=device,
+        threads=threads,
+        force=force,
+        resume=resume,
+        quiet=quiet,
     )
-    if start is not None:
-        model = start.model.requires_grad_(True)
-        if any(size is not None for size in sizes):
-            raise UsageError("--init brings its own --layers, --heads, --dim and --block-size")
-    else:
-        with memory_advice():
-            model = new_model(wanted, len(codec), chosen)
-    model = model.to(chosen)
-    training, validation = split_stream(ids, model.settings.block_size, wanted.val_fraction)
-    notes.say(
-        f"{len(training):,} tokens to learn from, {len(validation):,} held out, "
-        f"{len(codec):,} kinds; {model.count_parameters():,} parameters"
-    )
-    trainer = prepare_training(model, training, validation, wanted, processes)
-    gpt = GptModel(model, codec)
-    data = modeldir.data_hash([ids.data.cast("B")])  # stays on disk
-    run = {**vars(wanted), "processes": processes.count, "init": init}
-    checkpoint = modeldir.checkpoint_path(output)
-    if resume:
-        trainer.load(checkpoint, run, data)
-
-    def show_sample(progress: Progress) -> None:
-        if sample_tokens and progress.due:
-            gpt.model.eval()
-            notes.say(f"--- step {progress.step}\n{_sample_text(gpt, sample_tokens, wanted.seed)}")
-
-    def write() -> None:
-        loss = finish_training(gpt, trainer, validation, wanted, data)
-        gpt.save(output, force=force)
-        measured = "" if loss is None else f"held-out loss {loss:.4f} nats per token; "
-        notes.say(f"{measured}wrote {output}")
-
-    if processes.is_first:
-        draw_training(
-            trainer,
-            notes,
-            write,
-            checkpoint=checkpoint,
-            settings=run,
-            data_hash=data,
-            on_progress=show_sample,
-        )
-    else:
-        for _ in trainer.fit():
-            pass
-        trainer.keep_best()
-    processes.leave()
-
-
-def _sample_text(gpt: GptModel, tokens: int, seed: int) -> str:
-    from nlpkit.generate.sampling import SamplingSettings
-
-    steps = gpt.continue_prompts([""], tokens, SamplingSettings(temperature=0.8), seed)
-    return "".join(new for step in steps for _, new in step)

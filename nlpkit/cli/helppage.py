@@ -96,6 +96,8 @@ def entry(parameter: Any, ctx: Any) -> tuple[str, str]:
                 place = "NAME"
                 notes.append("one of " + ", ".join(map(str, values)))
             left = f"{flags} {place}"
+    if parameter.name == "seed":
+        notes.append("random: draw one and say which")
     if (default := shown_default(parameter, ctx)) is not None:
         notes.append(f"default: {default}")
     if (limits := shown_range(parameter)) is not None:
@@ -219,7 +221,7 @@ def fold_command(line: str, width: int) -> list[str]:
     for word in _pairs(words):
         if current and len(current) + 1 + len(word) > width - 2:
             head, bar, tail = current.rpartition(" | ")
-            if bar and len(tail) + 5 + len(word) <= width - 2 and "nlpkit" in head:
+            if bar and len(tail) + 5 + len(word) <= width - 2:
                 lines.append(f"{head} |")
                 current = f"    {tail} {word}"
             else:

@@ -5,51 +5,87 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nlpkit import modeldir
-from nlpkit.cli import options
-from nlpkit.cli.frame import Command, new_app
+from nlpkit.cli import options, tables
+from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Writer, open_output
 
+if TYPE_CHECKING:
+    from nlpkit.describe import Description
+
 app = new_app()
+MOST_LAYERS = 40  # shown of a model, unless all are asked for
 
 
 @app.command(cls=Command)
 def info(
-    model: options.Model,
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL",
+            help="A model folder or checkpoint, vectors, a vocabulary or a tokenizer.json; several "
+            "are shown side by side.",
+        ),
+    ],
+    layers: Annotated[
+        bool, typer.Option("--layers", help="Show all layers, not only the first ones.")
+    ] = False,
+    plot: Annotated[
+        str | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="Draw the training curve to a .png or .svg.",
+        ),
+    ] = None,
     verify: Annotated[
         bool,
         typer.Option("--verify", help="Check the SHA-256 of every file and look for NaN instead."),
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Show what a model is: kind, size, settings, training curve.
+    """Show what a model is: kind, size, settings, layers, training curve.
 
-    The keys of --json are those of config.json, and files (bytes by name), bytes (in all) and
-    curve (the records of metrics.jsonl). Those of --verify --json are verified, files and bytes
-    (how many), unlisted (names of files that are not in the manifest), and file and reason (of
-    the first damage, or null).
+    The keys of --json are those of config.json, and parameters, layers (name, shape, dtype,
+    parameters), files (bytes by name), bytes (in all) and curve (the records of metrics.jsonl). A
+    file that is no model folder has path, kind and its own facts. Those of --verify --json are
+    verified, files and bytes (how many), unlisted (names of files that are not in the manifest),
+    and file and reason (of the first damage, or null).
 
     Examples:
       $ nlpkit info world.model
       $ nlpkit info world.model --json
+      $ nlpkit info world.model counts.model
+      $ nlpkit info world.vocab
       $ nlpkit info world.model --verify
     """
     if verify:
-        _verify(model, json)
+        if len(models) > 1 or plot is not None:
+            raise UsageError("--verify takes one model and no --plot")
+        _verify(models[0], json)
         return
-    config = modeldir.load_config(model)
-    files = modeldir.describe_files(model)
-    curve = modeldir.read_metrics(model)
-    size = sum(size for _, size in files)
+    if plot is not None:
+        from nlpkit.plots import check_picture
+
+        check_picture(plot)
+    from nlpkit.describe import describe
+
+    found = [describe(model) for model in models]
+    if plot is not None:
+        from nlpkit.curves import draw_curves
+
+        draw_curves({one.path: one.curve for one in found}, plot)
     with open_output("-") as out:
         if json:
-            out.write_json({**asdict(config), "files": dict(files), "bytes": size, "curve": curve})
+            for one in found:
+                out.write_json(one.record())
+        elif len(found) > 1:
+            _show_beside(out, found)
         else:
-            _show(out, config, files, size, curve)
+            _show(out, found[0], all_layers=layers)
 
 
 def _verify(model: str, json: bool) -> None:
@@ -72,30 +108,71 @@ def _verify(model: str, json: bool) -> None:
         raise damage.error(Path(model))
 
 
-def _show(
-    out: Writer,
-    config: modeldir.ModelConfig,
-    files: list[tuple[str, int]],
-    size: int,
-    curve: list[dict[str, Any]],
-) -> None:
-    out.write(f"{config.kind} model, {_bytes(size)}\n")
-    out.write(f"made by nlpkit {config.nlpkit_version} on {config.created}\n")
-    if config.command:
-        out.write(f"  {_printable(' '.join(config.command))}\n")
-    for title, pairs in (
-        ("settings", config.settings),
-        ("final metrics", config.metrics),
-        ("files", {name: _bytes(length) for name, length in files}),
-    ):
-        if pairs:
+def _show(out: Writer, found: Description, *, all_layers: bool) -> None:
+    config = found.config
+    out.write(f"{found.kind} model, {_bytes(found.bytes)}\n")
+    if config is not None:
+        out.write(f"made by nlpkit {config.nlpkit_version} on {config.created}\n")
+        if config.command:
+            out.write(f"  {_printable(' '.join(config.command))}\n")
+    sections = {
+        "facts": found.facts,
+        "settings": config.settings if config else {},
+        "final metrics": config.metrics if config else {},
+        "files": {name: _bytes(length) for name, length in found.files.items()},
+    }
+    for title, pairs in sections.items():
+        shown = _flat(pairs)
+        if shown:
             out.write(f"\n{title}\n")
-            width = max(map(len, pairs))
-            for name, value in pairs.items():
+            width = max(map(len, shown))
+            for name, value in shown.items():
                 out.write(f"  {name:<{width}}  {_value(value)}\n")
-    drawn = draw_curve(curve)
+    if found.layers:
+        shown_layers = found.layers if all_layers else found.layers[:MOST_LAYERS]
+        rows = [
+            [layer.name, " x ".join(map(str, layer.shape)) or "1", layer.dtype, layer.parameters]
+            for layer in shown_layers
+        ]
+        rows = [[out.safe(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+        out.write_styled("\n" + tables.table(["layer", "shape", "type", "parameters"], rows))
+        left = len(found.layers) - len(shown_layers)
+        more = f" ({left} more layers: --layers)" if left else ""
+        out.write(f"{found.parameters:,} parameters{more}\n")
+    drawn = draw_curve(found.curve)
     if drawn:
         out.write(f"\n{drawn}\n")
+
+
+def _flat(pairs: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Settings without those that were left to be decided, and tables in them by dotted names."""
+    flat: dict[str, Any] = {}
+    for name, value in pairs.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        elif value is not None:
+            flat[prefix + name] = value
+    return flat
+
+
+def _show_beside(out: Writer, found: list[Description]) -> None:
+    """A column for each model, a row for each thing in which they may differ."""
+    columns = []
+    for one in found:
+        facts: dict[str, Any] = {"kind": one.kind, "size": _bytes(one.bytes)}
+        facts |= {"parameters": f"{one.parameters:,}"} if one.layers else {}
+        facts |= _flat(one.facts)
+        if one.config is not None:
+            facts |= {"seed": one.config.seed, **_flat(one.config.settings)}
+            facts |= {f"final {name}": value for name, value in _flat(one.config.metrics).items()}
+        columns.append({name: value for name, value in facts.items() if value is not None})
+    names = list(dict.fromkeys(name for facts in columns for name in facts))
+    rows = [
+        [name, *(out.safe(_value(facts[name])) if name in facts else "-" for facts in columns)]
+        for name in names
+    ]
+    header = ["", *(out.safe(_printable(one.path)) for one in found)]
+    out.write_styled(tables.table(header, rows))
 
 
 def draw_curve(curve: list[dict[str, Any]]) -> str:

@@ -20,7 +20,7 @@ from typer.main import get_command_name
 import nlpkit
 from nlpkit.cli.frame import full_disk_is_one_line, show_page
 from nlpkit.cli.helppage import command_page, manual
-from nlpkit.cli.signals import run_interruptible
+from nlpkit.signals import run_interruptible
 
 
 class Entry(NamedTuple):
@@ -50,18 +50,27 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
     "Models": {
         "names": Entry("names", "Name generators: train, sample, score, report."),
-        "gpt": Entry("gpt", "GPT models: train, sample, score, import, export, attention."),
+        "lm": Entry(
+            "lm", "Language models of text, n-grams to GPT: train, sample, score, ask, compare."
+        ),
+        "gpt": Entry("gpt", "GPT models: train, sample, score, answer, import, export, attention."),
         "word2vec": Entry(
             "word2vec", "Word vectors by word2vec: train, and show training examples."
         ),
         "vectors": Entry("vectors", "Word vectors: ask, evaluate, convert, plot."),
         "elmo": Entry("elmo", "Word vectors in context by ELMo: train, embed, import."),
+        "qa": Entry("qa", "Answer questions by spans of a text: train, answer, evaluate."),
         "classify": Entry("classify", "Label whole texts: sentiment, topic, language."),
         "tag": Entry("tag", "Tag words with parts of speech, entities or other labels."),
         "seq2seq": Entry("seq2seq", "One sequence into another: translate, pronounce, inflect."),
-        "info": Entry("info", "Show what a model is: kind, size, settings, training curve."),
+        "info": Entry(
+            "info", "Show what a model is: kind, size, settings, layers, training curve."
+        ),
     },
     "Start here": {
+        "samples": Entry(
+            "samples", "List the sample corpora, write one, or copy them to a folder."
+        ),
         "demo": Entry("demo", "Run the main commands on the sample corpora and show each step."),
     },
 }

@@ -9,11 +9,12 @@ import typer
 from nlpkit import modeldir, textio
 from nlpkit import settings as limits
 from nlpkit.cli import options
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.flags import with_settings
+from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
-from nlpkit.cli.progress_training import draw_training, prepare_torch
-from nlpkit.errors import NlpkitError
-from nlpkit.tasks.names.settings import NamesSettings
+from nlpkit.cli.progress_training import draw_run, prepare_torch
+from nlpkit.errors import UsageError
+from nlpkit.tasks.names.settings import NameConstraints, NamesSettings
 
 if TYPE_CHECKING:
     from nlpkit.tasks.names.data import Name
@@ -24,12 +25,11 @@ app = new_app("Name generators: train, sample, score, report.")
 
 
 @app.command(cls=Command)
+@with_settings(NamesSettings)
 def train(
+    settings: NamesSettings,
     names: options.Inputs = None,
     output: options.NewModel = ...,  # type: ignore[assignment]
-    model: Annotated[
-        str, typer.Option("--model", help="ngram, bigram, mlp, rnn, lstm, gru or gpt.")
-    ] = DEFAULTS.model,
     test_fraction: Annotated[
         float | None,
         typer.Option(
@@ -50,76 +50,6 @@ def train(
             "--test-file", metavar="FILE", help="Hold out these names; both files are used as is."
         ),
     ] = None,
-    max_time: options.MaxTime = None,
-    epochs: Annotated[
-        float | None,
-        typer.Option(
-            "--epochs",
-            min=0.01,
-            max=limits.MOST_EPOCHS,
-            help="Passes over the names, when there is no --max-time.",
-            show_default="7, more for few names",
-        ),
-    ] = None,
-    dim: Annotated[
-        int | None,
-        typer.Option(
-            "--dim",
-            min=2,
-            max=limits.WIDEST,
-            help="Width.",
-            show_default="64; 96 from --max-time 3m on; 128 if recurrent",
-        ),
-    ] = None,
-    layers: Annotated[
-        int | None,
-        typer.Option(
-            "--layers",
-            min=1,
-            max=limits.DEEPEST,
-            help="Depth.",
-            show_default="4; 2 if recurrent",
-        ),
-    ] = None,
-    heads: Annotated[
-        int, typer.Option("--heads", min=1, max=limits.DEEPEST, help="Attention heads.")
-    ] = DEFAULTS.heads,
-    order: Annotated[
-        int,
-        typer.Option("--order", min=1, max=20, help="Characters that ngram and mlp look back."),
-    ] = DEFAULTS.order,
-    dropout: Annotated[
-        float | None,
-        typer.Option(
-            "--dropout",
-            min=0.0,
-            max=0.9,
-            help="Share of activations set to 0 in training.",
-            show_default="0; 0.1 from --max-time 3m on",
-        ),
-    ] = None,
-    lr: options.LearningRate = DEFAULTS.lr,
-    weight_decay: Annotated[
-        float | None,
-        typer.Option(
-            "--weight-decay",
-            min=0.0,
-            max=10.0,
-            help="Pull of weights towards 0.",
-            show_default="0.1; 0.2 from --max-time 3m on",
-        ),
-    ] = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(
-            "--batch-size",
-            min=1,
-            max=limits.LONGEST,
-            help="Rows of 32 characters to a step.",
-            show_default="up to 64",
-        ),
-    ] = None,
-    seed: options.Seed = 1,
     device: options.Device = "auto",
     threads: options.Threads = 0,
     force: options.Force = False,
@@ -141,103 +71,35 @@ def train(
       $ nlpkit names train sample_corpora/names-ca.txt -o ca.model --model gru --max-time 20s
       $ nlpkit names train sample_corpora/names-en.txt -o baseline.model --model ngram
     """
-    from nlpkit.models.settings import MODEL_NAMES
-    from nlpkit.tasks.names.data import parse_names, split_names
-    from nlpkit.tasks.names.model import (
-        count_characters,
-        finish_training,
-        hash_names,
-        prepare_training,
-    )
+    from nlpkit.tasks.names.data import parse_names
+    from nlpkit.tasks.names.train import NamesRun
 
-    if model not in MODEL_NAMES:
-        raise NlpkitError(f"no model {model!r}", hint=", ".join(MODEL_NAMES))
     if sum(value is not None for value in (test_fraction, test_size, test_file)) > 1:
         raise UsageError("give one of --test-fraction, --test-size and --test-file")
     modeldir.check_new(output, force=force)
     read = {"encoding": encoding, "errors": errors}
     found = parse_names(textio.read_lines(options.resolve_inputs(names), **read))
-    if test_file is not None:
-        heldout = parse_names(textio.read_lines(test_file, **read))
-    else:
-        found, heldout = split_names(found, seed=seed, fraction=test_fraction, size=test_size)
-    given: dict[str, Any] = {
-        "model": model,
-        "dim": dim,
-        "layers": layers,
-        "heads": heads,
-        "order": order,
-        "dropout": dropout,
-        "lr": lr,
-        "weight_decay": weight_decay,
-        "batch_size": batch_size,
-        "epochs": epochs,
-        "max_time": max_time,
-    }
-    given = {name: value for name, value in given.items() if value is not None}
-    settings = NamesSettings(**given, seed=seed).resolve(count_characters(found))
+    held = None if test_file is None else parse_names(textio.read_lines(test_file, **read))
     notes = Notes(quiet)
-    chosen = prepare_torch(device, threads, notes)
-    named, trainer = prepare_training(found, heldout, settings, chosen)
-    notes.say(
-        f"{len(found):,} names to learn from, {len(heldout):,} held out, "
-        f"{len(named.alphabet):,} characters; {model} of "
-        f"{named.model.count_parameters():,} parameters"
+    run = NamesRun(
+        found,
+        settings,
+        heldout=held,
+        fraction=test_fraction,
+        size=test_size,
+        device=prepare_torch(device, threads, notes),
     )
-
-    def write() -> None:
-        loss = finish_training(named, trainer, heldout, settings)
-        named.save(output, force=force)
-        notes.say(f"held-out loss {loss:.4f} nats per character; wrote {output}")
-
-    if trainer is None:
-        write()
-        return
-    run = {**vars(settings), "names held out": len(heldout)}
-    data = hash_names([*found, *heldout])
-    checkpoint = modeldir.checkpoint_path(output)
-    if resume:
-        trainer.load(checkpoint, run, data)
-    draw_training(
-        trainer,
-        notes,
-        write,
-        checkpoint=checkpoint,
-        settings=run,
-        data_hash=data,
-        unit="characters",
-    )
+    draw_run(run, output, notes, resume=resume, force=force)
 
 
 @app.command(cls=Command)
+@with_settings(NameConstraints)
 def sample(
     model: options.Model,
+    wishes: NameConstraints,
     count: Annotated[
         int, typer.Option("--count", "-n", min=1, max=limits.MANY, help="Names to make.")
     ] = 20,
-    prefix: Annotated[str, typer.Option("--prefix", help="Begin so; - reads one a line.")] = "",
-    suffix: Annotated[str, typer.Option("--suffix", help="End so.")] = "",
-    contains: Annotated[str, typer.Option("--contains", help="Have this inside.")] = "",
-    pattern: Annotated[
-        str, typer.Option("--pattern", metavar="REGEX", help="Match this as a whole.")
-    ] = "",
-    min_length: Annotated[
-        int,
-        typer.Option("--min-length", min=1, max=limits.MANY, help="Fewest characters of a name."),
-    ] = 1,
-    max_length: Annotated[
-        int | None,
-        typer.Option("--max-length", min=1, max=limits.MANY, help="Most characters of a name."),
-    ] = None,
-    label: Annotated[str, typer.Option("--label", help="Names of this label.")] = "",
-    unique: Annotated[bool, typer.Option("--unique", help="No name twice.")] = False,
-    novel: Annotated[
-        bool, typer.Option("--novel", help="No name that the model was trained on.")
-    ] = False,
-    tries: Annotated[
-        int,
-        typer.Option("--tries", min=1, max=limits.MANY, help="Names to draw before giving up."),
-    ] = 10_000,
     temperature: options.Temperature = 1.0,
     top_k: options.TopK = 0,
     top_p: options.TopP = 1.0,
@@ -269,26 +131,15 @@ def sample(
 
     sampling = SamplingSettings(temperature=temperature, top_k=top_k, top_p=top_p)
     named = NamesModel.load(model)
-    prefixes = [prefix]
-    if prefix == textio.STDIN:
+    prefixes = [wishes.prefix]
+    if wishes.prefix == textio.STDIN:
         prefixes = list(textio.read_lines(options.resolve_inputs([textio.STDIN])))
     chosen = pick_device(device, named.work(len(prefixes) * count * named.longest))
     named.model.to(chosen)
     with open_output("-") as out:
         for number, beginning in enumerate(prefixes):
-            constraints = Constraints(
-                prefix=beginning,
-                suffix=suffix,
-                contains=contains,
-                pattern=pattern,
-                min_length=min_length,
-                max_length=max_length,
-                label=label,
-                unique=unique,
-                novel=novel,
-                tries=tries,
-                sampling=sampling,
-            )
+            wanted = {**vars(wishes), "prefix": beginning}
+            constraints = Constraints(**wanted, sampling=sampling)
             found: list[Name] = []
             try:
                 found.extend(sample_names(named, count, constraints, seed + number))

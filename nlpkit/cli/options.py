@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from nlpkit.cli.frame import NoInput, UsageError
 from nlpkit.cli.output import Notes
 from nlpkit.cli.terminal import visible
 from nlpkit.errors import NlpkitError
-from nlpkit.settings import LARGEST_SEED, LONGEST, MANY, MOST_WORKERS
+from nlpkit.settings import LARGEST_SEED, MANY, MOST_WORKERS
 from nlpkit.text.records import TEXT_KEYS, Reading
 from nlpkit.textio import STDIN, Block, parse_json, read_blocks
 
@@ -109,7 +110,7 @@ TextFormat = Annotated[
     ),
 ]
 RowsFormat = Annotated[
-    Literal["table", "tsv", "jsonl"] | None,
+    Literal["table", "tsv", "csv", "jsonl", "markdown"] | None,
     typer.Option(
         "--format",
         "-f",
@@ -154,35 +155,27 @@ def parse_duration(text: str) -> float:
         raise typer.BadParameter(error.message) from None
 
 
-MaxTime = Annotated[
-    float | None,
+CheckpointEvery = Annotated[
+    float,
     typer.Option(
-        "--max-time",
+        "--checkpoint-every",
         metavar="TIME",
         parser=parse_duration,
-        help="Train for this long from the first step on: 90, 30s, 5m or 1.5h. "
-        "How far that gets depends on the machine.",
+        help="Save a checkpoint this often: 90, 30s, 10m or 1h.",
     ),
 ]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on from the checkpoint of an interrupted run.")
 ]
-LearningRate = Annotated[
-    float | None, typer.Option("--lr", min=0.0, max=10.0, help="Highest learning rate of AdamW.")
+StartVectors = Annotated[
+    str | None,
+    typer.Option(
+        "--vectors",
+        metavar="VECTORS",
+        help="Word vectors of any format nlpkit reads; words outside the data keep theirs.",
+        rich_help_panel=settings.MODEL,
+    ),
 ]
-BatchSize = Annotated[
-    int | None,
-    typer.Option("--batch-size", min=1, max=LONGEST, help="Examples to a step and process."),
-]
-Dropout = Annotated[
-    float | None,
-    typer.Option("--dropout", min=0.0, max=0.9, help="Share of activations set to 0 in training."),
-]
-WeightDecay = Annotated[
-    float | None,
-    typer.Option("--weight-decay", min=0.0, max=10.0, help="Pull of weights towards 0."),
-]
-
 Temperature = Annotated[
     float,
     typer.Option(
@@ -318,3 +311,12 @@ def require_one(**given: Any) -> None:
     count = sum(value is not None for value in given.values())
     if count != 1:
         raise UsageError(f"give exactly one of {' and '.join(names)}")
+
+
+def calm_threads() -> None:
+    """One thread for matrix products: these are small, and waiting threads only burn time.
+
+    Numpy's library reads this once, when it is loaded, so this comes before the engines.
+    """
+    for library in ("OPENBLAS", "MKL", "OMP"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")

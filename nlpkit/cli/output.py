@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from types import TracebackType
 from typing import IO, Any, Literal
 
 from nlpkit import compression, textio
+from nlpkit.cli import everywhere, tables
 from nlpkit.cli.terminal import safe_for, visible
 from nlpkit.errors import NlpkitError
 
@@ -25,6 +27,12 @@ class Writer:
         self.stream = stream
         self._flushes = flushes
         self._to_terminal = stream.isatty()
+        self.has_header = False  # rows may come in parts
+
+    @property
+    def in_colour(self) -> bool:
+        """Whether a person may be shown colours."""
+        return self._to_terminal and "NO_COLOR" not in os.environ
 
     def write(self, text: str) -> None:
         """Write text; a lone surrogate (it can come from JSON) is an error, not half a line."""
@@ -63,6 +71,7 @@ class Writer:
 
 def check_output(path: str) -> None:
     """For a command that writes when all is read: find out before whether it can."""
+    path = everywhere.current.get().output if path == STDOUT else path
     if path != STDOUT:
         textio.check_writable(path)
 
@@ -70,6 +79,7 @@ def check_output(path: str) -> None:
 @contextlib.contextmanager
 def open_output(path: str) -> Iterator[Writer]:
     """Standard output for ``-``, else a file that appears whole or not at all."""
+    path = everywhere.current.get().output if path == STDOUT else path
     if path != STDOUT:
         with textio.output_writer(path) as stream:
             # nobody waits for a compressed file, which each flush would make longer
@@ -85,37 +95,31 @@ def open_output(path: str) -> Iterator[Writer]:
 def write_rows(
     out: Writer, columns: Sequence[str], rows: Iterable[Sequence[Any]], format: str
 ) -> None:
-    """Rows as ``tsv`` (no header), ``jsonl`` (keys are the columns) or a ``table`` for people."""
+    """Rows in one of ``tables.FORMATS``; TSV and CSV have their column names with --header."""
     if format == "table":
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(*columns)
-        for row in rows:
-            table.add_row(*(out.safe(_show(value)) for value in row))
-        console = Console(markup=False, emoji=False, highlight=False)  # [b] and :x: are data
-        with console.capture() as capture:
-            console.print(table)
-        out.write_styled(capture.get())
+        width = shutil.get_terminal_size().columns
+        safe = [[out.safe(one) if isinstance(one, str) else one for one in row] for row in rows]
+        drawn = tables.table(columns, safe, width=width, colour=out.in_colour)
+        out.write_styled(drawn)
         return
+    if format == "markdown" or (everywhere.current.get().header and format != "jsonl"):
+        if not out.has_header:
+            out.write(tables.delimited(columns, format))
+            out.write(tables.markdown_rule(columns) if format == "markdown" else "")
+        out.has_header = True
     for row in rows:
         if format == "jsonl":
             out.write_json(dict(zip(columns, row, strict=True)))
         else:
-            out.write("\t".join(_show(value) for value in row) + "\n")
-
-
-def _show(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4f}"
-    return "" if value is None else str(value)
+            out.write(tables.delimited(row, format))
 
 
 def rows_format(chosen: str | None, json_flag: bool = False) -> str:
     """``table`` on a terminal and ``tsv`` in a pipe, unless told."""
     from nlpkit.cli.options import pick_format
 
-    on_terminal = sys.stdout is not None and sys.stdout.isatty()
+    to_file = everywhere.current.get().output != STDOUT
+    on_terminal = not to_file and sys.stdout is not None and sys.stdout.isatty()
     return pick_format(chosen, json_flag, "table" if on_terminal else "tsv")
 
 
@@ -144,7 +148,7 @@ class Notes:
     """Notes, warnings and progress on stderr, or silence with ``--quiet``."""
 
     def __init__(self, quiet: bool = False) -> None:
-        self.quiet = quiet
+        self.quiet = quiet or everywhere.current.get().quiet
 
     def say(self, message: str) -> None:
         """A line for the person at the terminal."""

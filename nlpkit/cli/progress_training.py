@@ -1,57 +1,31 @@
-"""Draws a training run: the progress bar, Ctrl-C, the checkpoint, the curve at the end.
+"""Draws a training run: the device, the progress bar, the curve at the end, how to go on.
 
-Shared by every command that trains; it knows ``Trainer.fit()`` and nothing of models. A checkpoint
-is deleted in one place, ``write_model``, and only when the model has been written.
+Shared by every command that trains; what a run does is in ``training/run.py``.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
-import signal
 import sys
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from nlpkit import folders
 from nlpkit.cli.output import Notes
-from nlpkit.cli.signals import STOPPED, stop_signals
-from nlpkit.errors import NlpkitError
+from nlpkit.modeldir import checkpoint_path
+from nlpkit.signals import STOPPED, ask_to_stop
 from nlpkit.textplot import sparkline
+from nlpkit.training.run import Progress, Run, Stopped
 
 if TYPE_CHECKING:
-    from nlpkit.training.loop import Progress, Trainer
+    from nlpkit.training.loop import Trainer
 
-SAVE_SECONDS = 600.0  # between checkpoints that nobody asked for
 FEW_STEPS = 50  # with fewer than these nothing worth having is learned
 
 
-@contextlib.contextmanager
-def ask_to_stop() -> Iterator[Callable[[], bool]]:
-    """The first signal is noted, to be answered when there is time; a second one interrupts."""
-    asked = False
-
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-
-    before = {number: signal.signal(number, note) for number in stop_signals()}
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def prepare_torch(device: str, threads: int, notes: Notes) -> Any:
+def prepare_torch(device: str, threads: int, notes: Notes, *, sparse: bool = False) -> Any:
     """Threads and memory for a long run; the device that was chosen."""
     import torch
 
@@ -60,9 +34,45 @@ def prepare_torch(device: str, threads: int, notes: Notes) -> Any:
 
     torch.set_num_threads(worker_count(threads))
     keep_freed_memory()
-    chosen = pick_device(device)
+    chosen = pick_device(device, sparse=sparse)
     notes.say(f"device {chosen}, {torch.get_num_threads()} threads")
     return chosen
+
+
+def draw_run(
+    run: Run,
+    output: str | os.PathLike[str],
+    notes: Notes,
+    *,
+    resume: bool = False,
+    force: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Any:
+    """Train to the end, from the checkpoint when asked to resume, and write the model.
+
+    Or stop at a signal, with a checkpoint, and exit with 130. ``on_progress`` sees each record.
+    """
+    checkpoint = checkpoint_path(output)
+    if run.summary:
+        notes.say(run.summary)
+    if resume:
+        run.load_checkpoint(checkpoint)
+    try:
+        if not run.finished:
+            with ask_to_stop() as stopped, notes.progress("training", total=1.0) as bar:
+                shown = _Line(run, notes, bar, on_progress)
+                run.fit(checkpoint, stopped=stopped, on_progress=shown.update)
+        if run.trainer is not None:
+            _say_end(run.trainer, notes)
+        model = run.write(output, force=force)
+    except Stopped as stop:
+        command = ["nlpkit", *(word for word in sys.argv[1:] if word != "--resume"), "--resume"]
+        notes.say(str(stop))
+        notes.say(f"resume with: {shlex.join(command)}")
+        raise typer.Exit(STOPPED) from None
+    if run.outcome:
+        notes.say(f"{run.outcome}wrote {output}")
+    return model
 
 
 def draw_training(
@@ -76,98 +86,57 @@ def draw_training(
     unit: str = "tokens",
     on_progress: Callable[[Progress], None] | None = None,
 ) -> None:
-    """Run to the end, ``write`` the model with its best weights, and delete the checkpoint.
+    """Draw a trainer that is not a ``Run`` yet; ``write`` saves what it has learned."""
 
-    Or stop, save a checkpoint and exit with 130. ``settings`` and ``data_hash`` are what a resumed
-    run must have in common with this one.
-    """
-    from nlpkit.openmp import CoreSharing
+    class Given(Run):
+        def common_settings(self) -> dict[str, Any]:
+            return settings
 
-    def save() -> None:
-        trainer.save(checkpoint, settings, data_hash)
+        def data_hash(self) -> str:
+            return data_hash
 
-    last_save = time.monotonic()
-    loss = heldout = None
-    with (
-        ask_to_stop() as stopped,
-        notes.progress("training", total=1.0) as bar,
-        CoreSharing() as cores,
-    ):
-        cores.check()
-        for progress in trainer.fit():
-            cores.check()
-            # first of all: after a SIGHUP the terminal may be gone
-            if stopped() and not trainer.finished:
-                save()
-                break
-            if loss is None:
-                _say_dtype(trainer, notes)
-            loss = progress.loss if loss is None else 0.95 * loss + 0.05 * progress.loss
-            heldout = heldout if progress.heldout is None else progress.heldout
-            shown = "" if heldout is None else f"  held-out {heldout:.4f}"
-            bar.update(
-                progress.fraction,
-                f"step {progress.step:,}  loss {loss:.4f}{shown}  {progress.speed:,.0f} {unit}/s",
-            )
-            if on_progress is not None:
-                on_progress(progress)
-            if time.monotonic() - last_save > SAVE_SECONDS:
-                save()
-                last_save = time.monotonic()
-    if not trainer.finished:
-        stop_here(checkpoint, notes, f" after step {trainer.counters.step:,}")
-    trainer.keep_best()
-    _say_end(trainer, notes)
-    write_model(write, save, checkpoint, notes)
+        def result(self) -> Any:
+            return self
+
+        def save_model(self, model: Any, path: Any, force: bool) -> None:
+            write()
+
+    run = Given()
+    run.trainer, run.unit = trainer, unit
+    output = os.fspath(checkpoint).removesuffix(".checkpoint")
+    draw_run(run, output, notes, on_progress=on_progress)
 
 
-def write_model(
-    write: Callable[[], None],
-    save: Callable[[], None],
-    checkpoint: str | os.PathLike[str],
-    notes: Notes,
-) -> None:
-    """``write`` a finished model, then delete its checkpoint.
+class _Line:
+    """What stands behind the bar: the step, its loss smoothed, the held-out loss, the speed."""
 
-    When writing fails or is interrupted, ``save`` a checkpoint: nothing that was learned is lost.
-    """
-    try:
-        write()
-    except BaseException as error:
-        failure = error.message if isinstance(error, NlpkitError) else "the model was not written"
-        try:
-            with ask_to_stop():
-                save()
-        except NlpkitError as another:
-            older = Path(checkpoint).exists()
-            raise NlpkitError(
-                f"{failure}; nor can its checkpoint be written: {another.message}",
-                hint=f"--resume, to go on from the last checkpoint, {checkpoint}" if older else "",
-            ) from None
-        if isinstance(error, KeyboardInterrupt):
-            stop_here(checkpoint, notes)
-        if isinstance(error, NlpkitError):
-            raise NlpkitError(
-                f"{failure}; all that was learned is in {checkpoint}",
-                hint="the same command with --resume, once that is mended",
-            ) from None
-        raise
-    folders.remove(checkpoint)
+    def __init__(
+        self, run: Run, notes: Notes, bar: Any, then: Callable[[Progress], None] | None
+    ) -> None:
+        self.run, self.notes, self.bar, self.then = run, notes, bar, then
+        self.loss: float | None = None
+        self.heldout = ""
 
+    def update(self, progress: Progress) -> None:
+        """Show where the run stands."""
+        if self.loss is None:
+            self._say_dtype()
+            self.loss = progress.loss
+        share = 0.05 if self.run.noisy_loss else 1.0
+        self.loss += share * (progress.loss - self.loss)
+        if progress.heldout is not None:
+            self.heldout = f"  held-out {progress.heldout:.4f}"
+        line = f"{self.run.where(progress)}  loss {self.loss:.4f}{self.heldout}"
+        self.bar.update(progress.fraction, f"{line}  {progress.speed:,.0f} {self.run.unit}/s")
+        if self.then is not None:
+            self.then(progress)
 
-def stop_here(checkpoint: str | os.PathLike[str], notes: Notes, where: str = "") -> NoReturn:
-    """Say how to go on, and exit."""
-    command = ["nlpkit", *(word for word in sys.argv[1:] if word != "--resume"), "--resume"]
-    notes.say(f"stopped{where}, saved {checkpoint}")
-    notes.say(f"resume with: {shlex.join(command)}")
-    raise typer.Exit(STOPPED)
-
-
-def _say_dtype(trainer: Trainer, notes: Notes) -> None:
-    """What ``--dtype auto`` chose, when there was a choice."""
-    speed = trainer.bfloat16_speed
-    if speed is not None:
-        notes.say(f"{trainer.counters.dtype} arithmetic: bfloat16 is {speed:.2f} times as fast")
+    def _say_dtype(self) -> None:
+        """What ``--dtype auto`` chose, when there was a choice."""
+        trainer = self.run.trainer
+        if trainer is not None and trainer.bfloat16_speed is not None:
+            times = f"bfloat16 is {trainer.bfloat16_speed:.2f} times as fast here"
+            self.notes.say(f"{trainer.counters.dtype} arithmetic: {times}")
 
 
 def _say_end(trainer: Trainer, notes: Notes) -> None:

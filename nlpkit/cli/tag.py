@@ -9,135 +9,31 @@ import typer
 
 from nlpkit import folders, modeldir, textio
 from nlpkit import settings as limits
-from nlpkit.cli import labelling, options
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli import options
+from nlpkit.cli.flags import flag, with_settings
+from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
-from nlpkit.tasks.tag.settings import Switch, TaggerSettings
-from nlpkit.text.conll import Format
+from nlpkit.cli.progress_training import draw_run, prepare_torch
+from nlpkit.tasks.tag.layouts import LayoutChoice
+from nlpkit.tasks.tag.settings import TaggerSettings
 
 app = new_app("Tag words with parts of speech, entities or other labels.")
 
-DataFormat = Annotated[
-    Format | None,
-    typer.Option(
-        "--format",
-        help="How the data is written: CoNLL-U, other columns, word/TAG lines, or a string, "
-        "a tab and a tag for each character.",
-        show_default="detected",
-    ),
-]
-Column = Annotated[
-    str | None,
-    typer.Option(
-        "--column",
-        metavar="NAME",
-        help="CoNLL-U column of the tag; misc:NER is the value of NER in it.",
-        show_default="upos",
-    ),
-]
-TokenColumn = Annotated[
-    int | None,
-    typer.Option(
-        "--token-column",
-        min=1,
-        max=limits.MANY,
-        help="Column of the token.",
-        show_default="detected",
-    ),
-]
-TagColumn = Annotated[
-    int | None,
-    typer.Option(
-        "--tag-column",
-        min=-limits.MANY,
-        max=limits.MANY,
-        help="Column of the tag; negative from the end.",
-        show_default="entities if any, else the last",
-    ),
-]
-DEFAULTS = TaggerSettings()
-
 
 @app.command(cls=Command)
+@with_settings(TaggerSettings, LayoutChoice)
 def train(
     data: Annotated[list[str], typer.Argument(metavar="TRAIN...", help="Tagged sentences.")],
     output: options.NewModel,
+    settings: TaggerSettings,
+    layout: LayoutChoice,
     dev: Annotated[
         str | None,
         typer.Option(
             "--dev", metavar="FILE", help="Held-out sentences: the best epoch on them is kept."
         ),
     ] = None,
-    format: DataFormat = None,
-    column: Column = None,
-    token_column: TokenColumn = None,
-    tag_column: TagColumn = None,
-    unit: Annotated[
-        Literal["word", "char"] | None,
-        typer.Option(
-            "--unit", help="What a token is: a word, or one character.", show_default="word"
-        ),
-    ] = None,
-    encoder: Annotated[
-        Literal["lstm", "gru", "cnn", "transformer"],
-        typer.Option("--encoder", help="What looks at the context."),
-    ] = DEFAULTS.encoder,
-    layers: labelling.Layers = DEFAULTS.layers,
-    hidden: labelling.Hidden = DEFAULTS.hidden,
-    positions: labelling.Positions = DEFAULTS.positions,
-    norm: labelling.NormPlace = DEFAULTS.norm,
-    one_way: Annotated[
-        bool, typer.Option("--one-way", help="Look at the words before only, not behind.")
-    ] = False,
-    crf: Annotated[
-        Switch,
-        typer.Option(
-            "--crf",
-            help="Score whole tag sequences; auto is yes for entities, and for words with up to "
-            "64 tags.",
-        ),
-    ] = DEFAULTS.crf,
-    chars: Annotated[
-        Literal["cnn", "lstm", "none"],
-        typer.Option("--chars", help="What looks at the characters of a word."),
-    ] = DEFAULTS.chars,
-    affixes: Annotated[
-        Switch,
-        typer.Option("--affixes", help="Use prefixes and suffixes; auto is no for entities."),
-    ] = DEFAULTS.affixes,
-    clues: Annotated[
-        Literal["yes", "no"],
-        typer.Option("--clues", help="Score words and their neighbours directly too."),
-    ] = DEFAULTS.clues,
-    vectors: labelling.StartVectors = None,
-    fine_tune: labelling.FineTune = False,
-    word_dim: labelling.WordDim = DEFAULTS.word_dim,
-    dropout: options.Dropout = None,
-    word_dropout: Annotated[
-        float | None,
-        typer.Option(
-            "--word-dropout",
-            min=0.0,
-            max=1e6,
-            help="Hide a word seen n times in s/(s+n) of cases, to learn unknown words.",
-        ),
-    ] = None,
-    part_dropout: Annotated[
-        float | None,
-        typer.Option(
-            "--part-dropout",
-            min=0.0,
-            max=0.9,
-            help="How often one kind of a word's features is hidden.",
-        ),
-    ] = None,
-    epochs: labelling.Epochs = None,
-    batch_tokens: Annotated[
-        int | None,
-        typer.Option("--batch-tokens", min=1, max=limits.LONGEST, help="Tokens to a step."),
-    ] = None,
-    lr: options.LearningRate = None,
-    seed: options.Seed = 1,
+    vectors: options.StartVectors = None,
     threads: options.Threads = 0,
     device: options.Device = "auto",
     resume: options.Resume = False,
@@ -150,80 +46,33 @@ def train(
     """Learn to tag from tagged sentences.
 
     Layout and entity scheme (IOB1, IOB2, BIOES) are found out and written back by predict. A tag
-    sequence that breaks its scheme is reported with its line.
-
-    What is left out is chosen by the data: --epochs 12 to 30 and --batch-tokens 128 to 256 by its
-    size, --dropout 0.33 (entities: 0.5), --word-dropout 0.25 (0.5), --part-dropout 0.1 (0),
-    --lr 0.002 (few entities: 0.004).
+    sequence that breaks its scheme is reported with its line. With --pretrained a BERT, an ELMo or
+    a GPT gives the states of words, trained further or left as it is (--freeze all).
 
     Examples:
       $ nlpkit tag train sample_corpora/tagged-train.conllu -o pos.model
       $ nlpkit tag train sample_corpora/tagged-train.conllu --column misc:NER -o ner.model
       $ nlpkit tag train sample_corpora/tagged-train.conllu --vectors world.model -o pos.model
     """
-    from nlpkit.tasks.tag.check import find_illegal
-    from nlpkit.tasks.tag.layouts import LayoutChoice
+    from nlpkit.tasks.tag.pretrained_train import tagger_run
     from nlpkit.tasks.tag.reading import read_tagged
+    from nlpkit.tasks.tag.train import TrainingData
 
     notes = Notes(quiet)
     modeldir.check_new(output, force=force)
-    choice = LayoutChoice(format, column, token_column, tag_column)
-    sentences, layout = read_tagged(data, choice, encoding=encoding, errors=errors)
-    held = read_tagged([dev], choice, encoding=encoding, errors=errors)[0] if dev else []
-    settings = labelling.settings_from(
-        TaggerSettings,
-        unit=unit or ("char" if layout.format == "pairs" else None),
-        encoder=encoder,
-        layers=layers,
-        hidden=hidden,
-        positions=positions,
-        norm=norm,
-        one_way=one_way,
-        crf=crf,
-        chars=chars,
-        affixes=affixes,
-        clues=clues,
-        fine_tune=fine_tune,
-        word_dim=word_dim,
-        dropout=dropout,
-        word_dropout=word_dropout,
-        part_dropout=part_dropout,
-        epochs=epochs,
-        batch_tokens=batch_tokens,
-        lr=lr,
-    )
-    labelling.check_transformer("--encoder", encoder, positions, norm)
-    if fine_tune and vectors is None:
-        raise UsageError("--fine-tune needs --vectors")
-
-    from nlpkit.tasks.tag.train import TaggerRun, TrainingData
-
-    tagged = TrainingData.of(sentences, layout)
-    for line in _first(find_illegal(tagged.sentences, tagged.scheme)):
+    read = {"encoding": encoding, "errors": errors}
+    tagged = TrainingData.of(*read_tagged(data, layout, **read))
+    held = read_tagged([dev], layout, **read)[0] if dev else []
+    for line in tagged.warnings():
         notes.warn(line)
-    if len({tag for sentence in tagged.sentences for tag in sentence.tags}) == 1:
-        notes.warn("the data has one tag only: every word will get it")
-    run = TaggerRun(
+    run = tagger_run(
         tagged,
         settings,
-        seed=seed,
         dev=held,
-        vectors=labelling.load_vectors(vectors),
-        device=labelling.start_torch(device, threads, notes),
+        vectors=vectors,
+        device=prepare_torch(device, threads, notes, sparse=True),
     )
-    scheme = f", {tagged.scheme} entities" if tagged.scheme else ""
-    notes.say(
-        f"{len(tagged.sentences):,} sentences, {len(run.lexicon.words):,} words, "
-        f"{len(run.tags):,} tags{scheme}"
-    )
-    labelling.draw_run(run, output, notes, vectors=vectors, resume=resume, force=force)
-
-
-def _first(problems: list[str], shown: int = 5) -> list[str]:
-    rest = len(problems) - shown
-    return problems[:shown] + (
-        [f"and {rest:,} more like these: nlpkit tag check"] if rest > 0 else []
-    )
+    draw_run(run, output, notes, resume=resume, force=force)
 
 
 @app.command(cls=Command)
@@ -248,7 +97,7 @@ def predict(
         ),
     ] = None,
     json: options.Json = False,
-    token_column: TokenColumn = None,
+    token_column: flag(LayoutChoice, "token_column") = None,  # type: ignore[valid-type]
     output: options.Output = "-",
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
@@ -264,7 +113,7 @@ def predict(
       $ nlpkit tag predict ner.model --json sample_corpora/tales.txt | head -3
       $ nlpkit tag predict pos.model sample_corpora/tagged-test.conllu > predicted.conllu
     """
-    labelling.calm_threads()
+    options.calm_threads()
     from nlpkit.cli.tag_output import predict_stream
     from nlpkit.tasks.tag.predictor import Tagger
 
@@ -286,15 +135,13 @@ def predict(
 
 
 @app.command(cls=Command)
+@with_settings(LayoutChoice)
 def evaluate(
     model: Annotated[str, typer.Argument(metavar="MODEL|GOLD", help="A model, or the right tags.")],
     test: Annotated[
         str, typer.Argument(metavar="TEST|PREDICTED", help="Tagged sentences to compare with.")
     ],
-    format: DataFormat = None,
-    column: Column = None,
-    token_column: TokenColumn = None,
-    tag_column: TagColumn = None,
+    layout: LayoutChoice,
     confusion: Annotated[
         bool, typer.Option("--confusion", help="Show which tag was taken for which.")
     ] = False,
@@ -323,21 +170,19 @@ def evaluate(
       $ nlpkit tag evaluate ner.model sample_corpora/tagged-test.conllu --confusion --worst 3
       $ nlpkit tag evaluate sample_corpora/tagged-test.conllu predicted.conllu --plot confused.svg
     """
-    labelling.calm_threads()
+    options.calm_threads()
     from nlpkit.cli import tag_report
     from nlpkit.tasks.tag.evaluate import evaluate_files, evaluate_model
-    from nlpkit.tasks.tag.layouts import LayoutChoice
 
     if plot is not None:
         from nlpkit.plots import check_picture
 
         check_picture(plot)
-    choice = LayoutChoice(format, column, token_column, tag_column)
     folders.recover(model)
     if os.path.isdir(model):
-        result = evaluate_model(model, test, choice, encoding=encoding, errors=errors)
+        result = evaluate_model(model, test, layout, encoding=encoding, errors=errors)
     else:
-        result = evaluate_files(model, test, choice, encoding=encoding, errors=errors)
+        result = evaluate_files(model, test, layout, encoding=encoding, errors=errors)
     if plot is not None:
         tag_report.draw_confusions(result.scores, plot)
     for note in result.notes:
@@ -347,14 +192,12 @@ def evaluate(
 
 
 @app.command(cls=Command)
+@with_settings(LayoutChoice)
 def check(
     data: Annotated[
         list[str], typer.Argument(metavar="DATA...", help="Tagged files, the training part first.")
     ],
-    format: DataFormat = None,
-    column: Column = None,
-    token_column: TokenColumn = None,
-    tag_column: TagColumn = None,
+    layout: LayoutChoice,
     json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
@@ -370,11 +213,9 @@ def check(
     """
     from nlpkit.cli import tag_report
     from nlpkit.tasks.tag.check import check_data, check_overlap
-    from nlpkit.tasks.tag.layouts import LayoutChoice
     from nlpkit.tasks.tag.reading import read_tagged
 
-    choice = LayoutChoice(format, column, token_column, tag_column)
-    read = [read_tagged([path], choice, encoding=encoding, errors=errors)[0] for path in data]
+    read = [read_tagged([path], layout, encoding=encoding, errors=errors)[0] for path in data]
     reports = [check_data(path, sentences) for path, sentences in zip(data, read, strict=True)]
     overlaps = [
         check_overlap(data[0], read[0], path, sentences)

@@ -9,8 +9,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Writer
+from nlpkit.errors import UsageError
 from nlpkit.tasks.tag.layouts import CONLLU, detect_layout
 from nlpkit.tasks.tag.reading import looks_tagged, sample, stream_sentences, until_content
 from nlpkit.text import conll

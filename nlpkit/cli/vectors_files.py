@@ -11,8 +11,8 @@ from nlpkit import modeldir
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
-from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes, open_output
+from nlpkit.errors import UsageError
 from nlpkit.vectors.settings import MergeMethod
 
 

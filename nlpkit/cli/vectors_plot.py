@@ -11,8 +11,8 @@ from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
-from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes, open_output
+from nlpkit.errors import UsageError
 from nlpkit.vectors.settings import PLOT, Projection
 
 PAGE_ENDINGS = (".html", ".htm")

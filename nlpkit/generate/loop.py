@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -62,7 +63,8 @@ def generate(
     known = size if vocab_size is None else min(vocab_size, size)
     settings.check_vocab(known)
     device = next(iter([*model.parameters(), *model.buffers()])).device
-    block = model.settings.block_size
+    # a state that is carried on holds what came before, however long ago
+    block = sys.maxsize if model.carries_state else model.settings.block_size
     prompts = [prompt[-block:] for prompt in prompts]
     idx, pads = pad_left(prompts, device)
     cache, new = model.new_cache(len(prompts)), idx
@@ -70,7 +72,7 @@ def generate(
         cache.likeliest = settings.likeliest + size - known  # padding may be among the likeliest
     keys = Keys(generator, len(prompts))
     decoder = None
-    if allowed is None and len(prompts) == 1 and settings.repetition_penalty == 1:
+    if allowed is None and len(prompts) == 1 and not settings.looks_back:
         step = getattr(model, "step", None)
         if step and step.draft:
             decoder = SpeculativeDecoder(step, settings, keys, known)

@@ -2,57 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
-from nlpkit.errors import NlpkitError
+from nlpkit.generate.settings import SamplingSettings
+
+__all__ = ["SamplingSettings", "draw_keys", "sample_next"]
 
 _MASK = (1 << 32) - 1
-
-
-@dataclass(frozen=True)
-class SamplingSettings:
-    """How to draw. The defaults draw from the model's distribution as it is."""
-
-    temperature: float = 1.0  # below 1 plays safe, above 1 dares; 0 always takes the likeliest
-    top_k: int = 0  # only the k likeliest; 0 is all
-    top_p: float = 1.0  # only the likeliest that together have this probability
-    min_p: float = 0.0  # only those at least this share as likely as the likeliest
-    repetition_penalty: float = 1.0  # above 1 makes ids that were there already less likely
-
-    def __post_init__(self) -> None:
-        for name, low, high, what in (
-            ("temperature", 0.0, 100.0, "0 (always the likeliest) or more"),
-            ("top_p", 1e-9, 1.0, "more than 0, at most 1"),
-            ("min_p", 0.0, 1.0, "from 0 to 1"),
-            ("repetition_penalty", 1e-3, 100.0, "about 1, such as 1.2"),
-            ("top_k", 0, 2**31, "0 (no limit) or more"),
-        ):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                hint = f"a value that is {what}"
-                raise NlpkitError(f"`{name}` cannot be {value:g}", hint=hint)
-
-    @property
-    def likeliest(self) -> int:
-        """Of how many of the likeliest ids the logits are needed; 0 is all.
-
-        >>> SamplingSettings(top_k=40).likeliest, SamplingSettings(temperature=0).likeliest
-        (40, 1)
-        """
-        if self.repetition_penalty != 1:
-            return 0
-        return self.top_k if self.temperature else 1
-
-    def check_vocab(self, size: int) -> None:
-        """Refuse a ``top_k`` beyond the vocabulary: it would silently do nothing."""
-        if self.top_k > size:
-            raise NlpkitError(
-                f"`top_k` {self.top_k} is more than the {size} ids of the model",
-                hint=f"`top_k` {size} or less",
-            )
 
 
 def draw_keys(generator: torch.Generator, rows: int) -> Tensor:
@@ -67,7 +24,7 @@ def sample_next(
     logits: Tensor,  # (B, V)
     settings: SamplingSettings,
     keys: Tensor,  # (B, 1)
-    seen: Tensor | None = None,  # (B, T): ids so far, for the repetition penalty
+    seen: Tensor | None = None,  # (B, T): ids so far, for penalties
 ) -> Tensor:
     """Draw one id for each row (B,).
 
@@ -75,8 +32,7 @@ def sample_next(
     >>> sample_next(logits, SamplingSettings(temperature=0), draw_keys(torch.Generator(), 1))
     tensor([1])
     """
-    if settings.repetition_penalty != 1 and seen is not None:
-        logits = _penalize(logits, seen, settings.repetition_penalty)
+    logits = adjust_logits(logits, settings, seen)
     if settings.temperature == 0:
         return logits.argmax(dim=-1)
     ids = None
@@ -86,6 +42,8 @@ def sample_next(
         if ids is None:
             logits, ids = logits.sort(descending=True)
         logits = _cut_tail(logits, settings)
+    if settings.typical_p < 1:
+        logits = _keep_typical(logits, settings)
     # the largest of logits / temperature plus Gumbel noise is a draw from their softmax
     every = torch.arange(logits.size(-1), device=logits.device) if ids is None else ids
     noise = _noise(_chances(_hashes(keys.to(logits.device), every)))
@@ -122,6 +80,60 @@ def _chances(hashes: Tensor) -> Tensor:
 def _noise(chances: Tensor) -> Tensor:
     """Gumbel noise with its sign turned, log(-log(1 - p)), in place."""
     return chances.neg_().log1p_().neg_().log_()
+
+
+def adjust_logits(logits: Tensor, settings: SamplingSettings, seen: Tensor | None) -> Tensor:
+    """Logits (B, V) with the bias of tokens and all penalties for what was written before.
+
+    >>> settings = SamplingSettings(presence_penalty=1.0, logit_bias=((2, 3.0),))
+    >>> adjust_logits(torch.zeros(1, 3), settings, torch.tensor([[0, 0]]))
+    tensor([[-1.,  0.,  3.]])
+    """
+    if settings.logit_bias:
+        ids = torch.tensor([index for index, _ in settings.logit_bias], device=logits.device)
+        bias = torch.tensor([value for _, value in settings.logit_bias], device=logits.device)
+        logits = logits.index_add(1, ids, bias.to(logits.dtype).expand(len(logits), -1))
+    if seen is None or not settings.looks_back:
+        return logits
+    if settings.repetition_penalty != 1:
+        logits = _penalize(logits, seen, settings.repetition_penalty)
+    if settings.frequency_penalty or settings.presence_penalty:
+        ones = torch.ones_like(seen, dtype=logits.dtype)
+        counts = torch.zeros_like(logits).scatter_add_(1, seen, ones)  # (B, V)
+        logits = logits - settings.frequency_penalty * counts
+        logits = logits - settings.presence_penalty * (counts > 0)
+    if settings.no_repeat_ngram:
+        logits = _forbid_repeats(logits, seen, settings.no_repeat_ngram)
+    return logits
+
+
+def _forbid_repeats(logits: Tensor, seen: Tensor, length: int) -> Tensor:
+    """Rule out what would complete an n-gram that was written already (Paulus et al., 2018)."""
+    if seen.size(1) < length:
+        return logits
+    grams = seen.unfold(1, length, 1)  # (B, n-grams, length)
+    again = (grams[:, :, :-1] == seen[:, None, seen.size(1) - length + 1 :]).all(dim=2)
+    forbidden = torch.zeros_like(logits, dtype=torch.bool)
+    rows, places = again.nonzero(as_tuple=True)
+    forbidden[rows, grams[rows, places, -1]] = True
+    forbidden &= ~forbidden.all(dim=1, keepdim=True)  # something must be left
+    return logits.masked_fill(forbidden, float("-inf"))
+
+
+def _keep_typical(logits: Tensor, settings: SamplingSettings) -> Tensor:
+    """Rule out what surprises much more or much less than on average (Meister et al., 2023)."""
+    logs = (logits / settings.temperature).log_softmax(dim=-1)
+    probabilities = logs.exp()
+    expected = -(probabilities * logs.clamp_min(-1e9)).sum(dim=-1, keepdim=True)  # the entropy
+    oddness = (-logs - expected).abs()
+    order = oddness.argsort(dim=-1)
+    sorted_shares = probabilities.gather(1, order)
+    before = sorted_shares.cumsum(dim=-1) - sorted_shares
+    cut = torch.zeros_like(logits, dtype=torch.bool).scatter_(
+        1, order, before >= settings.typical_p
+    )
+    cut.scatter_(1, order[:, :1], False)
+    return logits.masked_fill(cut, float("-inf"))
 
 
 def _penalize(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:

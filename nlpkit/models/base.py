@@ -25,6 +25,7 @@ class LanguageModel(nn.Module):
 
     settings: ModelSettings
     packed = False  # whether rows may hold several independent texts one after the other
+    carries_state = False  # whether a cache holds all that came before, however long ago
 
     def forward(
         self,
@@ -34,8 +35,22 @@ class LanguageModel(nn.Module):
         cache: Any = None,
         pads: Tensor | None = None,  # (B,)
     ) -> tuple[Tensor, Tensor | None]:
-        """Logits (B, T, V), and the loss if there are targets."""
+        """Logits (B, T, V), and the loss if there are targets.
+
+        A model that has a quicker way to the loss of a large vocabulary leaves the logits empty
+        while it is trained.
+        """
         raise NotImplementedError
+
+    def token_losses(self, idx: Tensor, targets: Tensor, cache: Any = None) -> Tensor:
+        """The negative log-likelihood of each target (B, T); 0 where it is not counted.
+
+        A ``cache`` (of a model that carries its state) holds what came before ``idx``.
+        """
+        if cache is not None:
+            raise TypeError("this model carries no state from text to text")
+        logits, _ = self(idx)
+        return token_cross_entropy(logits, targets)
 
     def initialize(self, generator: torch.Generator) -> None:
         """Draw the first weights; torch's own layers did that when they were made."""
@@ -43,6 +58,10 @@ class LanguageModel(nn.Module):
     def matrices(self) -> Stacks:
         """The hidden matrices, which Muon can train; AdamW trains all others."""
         return []
+
+    def layer_groups(self) -> dict[str, list[nn.Parameter]]:
+        """The parameters by layer, from the input to the output."""
+        return {name: list(child.parameters()) for name, child in self.named_children()}
 
     def new_cache(self, batch: int) -> Any:
         """Room for what the model remembers of ``batch`` rows while it generates."""
@@ -78,6 +97,17 @@ def cross_entropy(logits: Tensor, targets: Tensor | None) -> Tensor | None:
     return F.cross_entropy(
         logits.flatten(0, 1).float(), targets.flatten().long(), ignore_index=IGNORED
     )
+
+
+def token_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """The negative log-likelihood of each target (B, T), 0 where a target is -1."""
+    flat = F.cross_entropy(
+        logits.flatten(0, 1).float(),
+        targets.flatten().long(),
+        ignore_index=IGNORED,
+        reduction="none",
+    )
+    return flat.view_as(targets)
 
 
 def text_begins(idx: Tensor, starts: int, pads: Tensor | None) -> Tensor | None:

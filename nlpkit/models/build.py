@@ -174,7 +174,7 @@ def adopt_weights(
         raise NlpkitError(
             f"{path}: weights do not fit the settings: {reason}", hint="copy the model again"
         ) from None
-    if isinstance(model, GPT) and model.settings.tied:
+    if isinstance(model, (GPT, Recurrent)) and model.settings.tied:
         model.head.weight = model.embedding.weight
     model.requires_grad_(False)
     return model.eval()

@@ -96,6 +96,13 @@ class GPT(LanguageModel):
         if not settings.tied:
             self.head.initialize(generator, head_std)
 
+    def layer_groups(self) -> dict[str, list[nn.Parameter]]:
+        """The embedding, each block, the head."""
+        groups = {"embedding": list(self.embedding.parameters())}
+        for number, block in enumerate(self.blocks, 1):
+            groups[f"layer {number}"] = list(block.parameters())
+        return {**groups, "head": list(self.head.parameters())}
+
     def matrices(self) -> Stacks:
         """What Muon trains: the matrices of the blocks."""
         blocks: Any = self.blocks

@@ -11,6 +11,7 @@ from nlpkit.errors import NlpkitError
 ModelName = Literal["ngram", "bigram", "mlp", "rnn", "lstm", "gru", "gpt"]
 MODEL_NAMES: tuple[ModelName, ...] = ("ngram", "bigram", "mlp", "rnn", "lstm", "gru", "gpt")
 Recipe = Literal["modern", "gpt2"]
+Softmax = Literal["full", "adaptive", "sampled"]
 GPT2: dict[str, Any] = {  # what makes a transformer GPT-2's kind, whatever its size
     "previous": 0,
     "positions": "learned",
@@ -40,7 +41,13 @@ class ModelSettings:
     heads: int = 4
     dim: int = 64
     dropout: float = 0.0
-    order: int = 5  # characters an n-gram model sees before the next one; also of the MLP
+    order: int = 5  # tokens an n-gram model sees before the next one; also of the MLP
+    # the MLP
+    hidden: int = 0  # units of its layer; 0 is four times the width
+    direct: bool = False  # whether embeddings also reach the softmax directly
+    # recurrent models
+    recurrent_dropout: float = 0.0  # share of the weights between states set to 0 in training
+    softmax: Softmax = "full"  # how a large vocabulary is trained
     # the transformer
     previous: int = 0  # so many preceding tokens are embedded along with each token
     positions: Literal["rotary", "learned"] = "rotary"
@@ -58,6 +65,8 @@ class ModelSettings:
         "heads": (1, 2**20),
         "dim": (1, 2**20),
         "dropout": schema.SHARE,
+        "recurrent_dropout": schema.SHARE,
+        "hidden": (0, 2**20),
         "order": (1, 2**10),
         "previous": (0, 2**10),
     }
@@ -106,8 +115,10 @@ class ModelSettings:
         if self.model == "bigram":
             return vocab * vocab
         if self.model == "mlp":
-            hidden = 4 * dim
-            return (vocab + 1) * dim + hidden * (self.order * dim + 1) + vocab * (hidden + 1)
+            hidden = self.hidden or 4 * dim
+            inputs = self.order * dim
+            direct = vocab * inputs * self.direct
+            return (vocab + 1) * dim + hidden * (inputs + 1) + vocab * (hidden + 1) + direct
         if self.model == "gpt":
             norm = dim * self.norm_gains * (1 + self.bias)
             block = 12 * dim * dim + 9 * dim * self.bias + 2 * norm
@@ -118,7 +129,11 @@ class ModelSettings:
         gates = {"rnn": 1, "gru": 3, "lstm": 4}[self.model]
         states = 2 if self.model == "lstm" else 1
         cells = layers * (gates * 2 * dim * (dim + 1) + states * dim)
-        return vocab * dim + cells + vocab * (dim + 1)
+        if self.softmax == "adaptive":
+            from nlpkit.models.softmax import adaptive_parameters
+
+            return vocab * dim + cells + adaptive_parameters(vocab, dim)
+        return (2 - self.tied) * vocab * dim + cells + vocab
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""

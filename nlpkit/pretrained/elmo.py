@@ -21,7 +21,7 @@ from torch import Tensor
 from nlpkit import modeldir, registry, schema
 from nlpkit.errors import NlpkitError
 from nlpkit.models.elmo import DIRECTIONS, ElmoArchitecture
-from nlpkit.tasks.elmo.model import ElmoModel, build, read_architecture
+from nlpkit.models.elmo_model import ElmoModel, build, read_architecture
 from nlpkit.text.word_bytes import N_CHARACTERS
 
 OPTIONS = "options.json"

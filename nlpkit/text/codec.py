@@ -1,7 +1,7 @@
-"""Text to ids and back for models of a stream: characters, bytes or subwords.
+"""Text to ids and back for models of running text: characters, bytes, words or subwords.
 
-A model folder holds what its codec needs: ``characters.json``, ``tokenizer.json``, or nothing for
-bytes.
+A model folder holds what its codec needs: ``characters.json``, ``words.txt``, ``tokenizer.json``,
+or nothing for bytes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +17,9 @@ from nlpkit import modeldir
 from nlpkit.errors import NlpkitError
 from nlpkit.text.characters import Characters
 from nlpkit.text.subwords import END_OF_TEXT, Subwords, whole_characters
+from nlpkit.text.word_codec import FILE as _WORDS
+from nlpkit.text.word_codec import KINDS as WORD_KINDS
+from nlpkit.text.word_codec import MARK, Words
 
 _CHARACTERS = "characters.json"
 _SUBWORDS = "tokenizer.json"
@@ -63,10 +66,12 @@ class TextStream:
     ['', 'é']
     """
 
-    def __init__(self, codec: Codec) -> None:
+    def __init__(self, codec: Codec, before: Sequence[int] = ()) -> None:
+        """``before`` are ids whose text was shown already: words are written apart from it."""
         self._codec = codec
-        self._ids: list[int] = []  # from a little before what was not shown yet
-        self._shown = ""  # the text of these that was shown
+        # from a little before what was not shown yet
+        self._ids: list[int] = list(before[-1:]) if isinstance(codec, Words) else []
+        self._shown = codec.decode(self._ids)  # the text of these that was shown
 
     def add(self, index: int) -> str:
         """The text that is complete with this id."""
@@ -88,10 +93,12 @@ class TextStream:
         return new
 
 
-def load_codec(folder: Path, vocab_size: int) -> Codec:
-    """The codec of a model folder."""
+def load_codec(folder: Path, vocab_size: int, kind: str = "word") -> Codec:
+    """The codec of a model folder; ``kind`` says how its words, if it has some, are cut."""
     codec: Codec
-    if (folder / _SUBWORDS).is_file():
+    if (folder / _WORDS).is_file():
+        codec = Words.load(folder / _WORDS, kind)
+    elif (folder / _SUBWORDS).is_file():
         codec = Subwords.load(str(folder / _SUBWORDS))
     elif (folder / _CHARACTERS).is_file():
         file = folder / _CHARACTERS
@@ -124,11 +131,14 @@ def check_same_codec(codec: Codec, tokenizer: str) -> None:
     """
     if tokenizer in ("char", "byte"):
         same = isinstance(codec, Characters if tokenizer == "char" else Bytes)
+    elif tokenizer in WORD_KINDS:
+        same = isinstance(codec, Words) and codec.kind == tokenizer
     else:
         given = Subwords.load(tokenizer)
         same = isinstance(codec, Subwords) and given.backend.to_str() == codec.backend.to_str()
     if not same:
-        kind = {Characters: "characters", Bytes: "bytes"}.get(type(codec), "subwords of its own")
+        kinds = {Characters: "characters", Bytes: "bytes", Words: "words"}
+        kind = kinds.get(type(codec), "subwords of its own")
         raise NlpkitError(
             f"`tokenizer` {tokenizer} is not that of the `init` model, which knows {kind}",
             hint="leave out `tokenizer`",
@@ -137,7 +147,9 @@ def check_same_codec(codec: Codec, tokenizer: str) -> None:
 
 def save_codec(codec: Codec, folder: Path) -> None:
     """Write what ``load_codec`` needs."""
-    if isinstance(codec, Subwords):
+    if isinstance(codec, Words):
+        codec.save(folder)
+    elif isinstance(codec, Subwords):
         codec.save(str(folder / _SUBWORDS))
     elif isinstance(codec, Characters):
         text = json.dumps(codec.characters, ensure_ascii=False)
@@ -152,6 +164,8 @@ def end_id(codec: Codec) -> int | None:
 
 def first_id(codec: Codec) -> int | None:
     """The id an empty prompt begins with: end-of-text where there is one, else a line end."""
+    if isinstance(codec, Words):
+        return MARK
     if isinstance(codec, Subwords):
         return end_id(codec)
     newline = codec.encode("\n") if isinstance(codec, Bytes) or "\n" in codec.ids else [0]  # type: ignore[attr-defined]

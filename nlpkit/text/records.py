@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from nlpkit import compression
 from nlpkit.errors import NlpkitError
 from nlpkit.settings import DATA, option
 from nlpkit.text.pipeline import Tokens, TokenSettings, show
@@ -108,11 +109,18 @@ def _which(form: str, keys: tuple[str, ...]) -> str:
     return f"{'key' if form == 'jsonl' else 'column'} {' or '.join(keys)}"
 
 
+def bare_name(path: str) -> str:
+    """A name without the ending that says how the file is compressed.
+
+    >>> bare_name("reviews.csv.gz")
+    'reviews.csv'
+    """
+    return path.removesuffix(compression.ending(path) or "\0")
+
+
 def detect(path: str, first: Block, reading: Reading) -> str:
     """What a source holds, by its name, or by its first line that is not empty."""
-    name = path
-    for packed in (".gz", ".bz2", ".xz", ".zst"):
-        name = name.removesuffix(packed)
+    name = bare_name(path)
     for ending, form in _ENDINGS.items():
         if name.endswith(ending):
             return form
@@ -213,9 +221,9 @@ def rows_of(block: Block, errors: str = "strict") -> Iterator[Row]:
             continue
         try:
             record = parse_json(line)
-        except ValueError:
+        except ValueError as error:
             raise NlpkitError(
-                f"{block.source}: line {number}: no JSON object: {line[:40]!r}",
+                f"{block.source}: line {number}: not JSON: {error}",
                 hint="an object per line, or `input` text",
             ) from None
         if not isinstance(record, dict):

@@ -6,6 +6,8 @@ Gradients are averaged by torch's DistributedDataParallel; weights start and sta
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +68,12 @@ class Processes:
         from torch.nn.parallel import DistributedDataParallel
 
         return DistributedDataParallel(model)
+
+    def clock(self, device: torch.device) -> Callable[[], float]:
+        """Seconds, the same in all processes."""
+        if self.count == 1:
+            return time.monotonic
+        return lambda: self.agree(time.monotonic(), device)
 
     def agree(self, value: float, device: torch.device) -> float:
         """The first process's value, in all: clocks differ, decisions must not."""

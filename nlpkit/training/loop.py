@@ -28,25 +28,11 @@ from torch import Tensor, nn
 from nlpkit import modeldir
 from nlpkit.device import check_bfloat16, flush_denormals, has_bfloat16, memory_advice, seeded
 from nlpkit.errors import NlpkitError
+from nlpkit.training.run import Progress
 from nlpkit.training.settings import LoopSettings
 
 BatchLoss = Callable[[int], tuple[Tensor, int]]  # batch number -> mean loss, items in the batch
 CHECKPOINT = "checkpoint"
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a run stands after a step."""
-
-    step: int
-    fraction: float  # of the run, by steps or time, whichever is further
-    loss: float  # of this step
-    learning_rate: float  # of AdamW; of the first optimizer where there is no AdamW
-    speed: float  # items per second
-    seconds: float
-    due: bool = False  # whether this is one of the steps after which a run is looked at
-    heldout: float | None = None  # when it was measured after this step
-    best: bool = False  # whether that was the lowest so far
 
 
 @dataclass
@@ -116,6 +102,7 @@ class Trainer:
             check_bfloat16()
         self.counters = _Counters(dtype="" if settings.dtype == "auto" else settings.dtype)
         self.best_weights: dict[str, Tensor] | None = None
+        self.extras: dict[str, Any] = {}  # what `evaluate` found besides: into the next record
         self.bfloat16_speed: float | None = None  # beside float32, when both were tried
         self._clock = clock
         for optimizer in self.optimizers:
@@ -225,11 +212,17 @@ class Trainer:
         with memory_advice(), flush_denormals():
             for _ in range(self.TRIALS):
                 for dtype in best:
-                    started = self._clock()
-                    self._gradients(dtype)
-                    best[dtype] = min(best[dtype], self._clock() - started)
+                    best[dtype] = min(best[dtype], self._time_gradients(dtype))
         self.bfloat16_speed = best["float32"] / best["bfloat16"]
         return "bfloat16" if self.bfloat16_speed > self.CLEARLY_FASTER else "float32"
+
+    def _time_gradients(self, dtype: str) -> float:
+        """Seconds for the gradients of a step; of the processor, where others cannot disturb."""
+        alone = self.device.type == "cpu" and self._clock is time.monotonic
+        clock = time.process_time if alone else self._clock
+        started = clock()
+        self._gradients(dtype)
+        return clock() - started
 
     def _is_due(self, before: float) -> bool:
         if self.fraction >= 1:
@@ -269,6 +262,8 @@ class Trainer:
         }
         if heldout is not None:
             record["heldout_loss"] = heldout
+        record |= self.extras
+        self.extras = {}
         counters.records.append(record)
         counters.loss_sum, counters.loss_count = 0.0, 0
 

@@ -19,7 +19,15 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
 from nlpkit.schema import SEED, Ranges
-from nlpkit.settings import LARGEST_SEED, LONGEST, MANY, TRAINING, option, parse_duration
+from nlpkit.settings import (
+    LARGEST_SEED,
+    LONGEST,
+    MANY,
+    MOST_EPOCHS,
+    TRAINING,
+    option,
+    parse_duration,
+)
 
 Schedule = Literal["linear", "cosine", "constant"]
 DType = Literal["auto", "float32", "bfloat16"]
@@ -42,9 +50,16 @@ class LoopSettings:
     seed: int = 1
 
 
-def batch_size(default: int | None, help: str = "Examples to a step and process.") -> Any:
+def batch_size(
+    default: int | None, help: str = "Examples to a step and process.", shown: str | None = None
+) -> Any:
     """The option of trainers whose batches are counted in examples."""
-    return option(default, help, low=1, high=LONGEST, group=TRAINING)
+    return option(default, help, low=1, high=LONGEST, shown_default=shown, group=TRAINING)
+
+
+def epochs(help: str = "Passes over the data, when there is no --max-time.", **more: Any) -> Any:
+    """The option of trainers that go over their data several times."""
+    return option(None, help, **{"low": 1, "high": MOST_EPOCHS, "group": TRAINING, **more})
 
 
 @dataclass(frozen=True)
@@ -66,7 +81,7 @@ class TrainerSettings:
     schedule: Schedule = option(
         "linear", "How the learning rate falls after that, to 0 or not.", group=TRAINING
     )
-    grad_clip: float = option(
+    grad_clip: float | None = option(
         1.0, "Largest gradient norm; 0 for any.", low=0.0, high=1e6, group=TRAINING
     )
     grad_accum: int = option(1, "Batches to a step.", low=1, high=100_000, group=TRAINING)

@@ -53,6 +53,11 @@ def detect(source: Source) -> str:
     )
 
 
+def given(vectors: Vectors | str | os.PathLike[str] | None) -> Vectors | None:
+    """Vectors as they are, or those of a path."""
+    return load(os.fspath(vectors)) if isinstance(vectors, str | os.PathLike) else vectors
+
+
 def load(path: str, *, errors: str = "strict", trained: bool = False) -> Vectors:
     """Vectors from a model folder or a file of any known format, compressed or not.
 

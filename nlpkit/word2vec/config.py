@@ -10,6 +10,18 @@ from typing import Any, ClassVar
 
 from nlpkit.errors import NlpkitError
 from nlpkit.schema import SEED, Ranges
+from nlpkit.settings import (
+    DATA,
+    MANY,
+    MOST_EPOCHS,
+    MOST_WORKERS,
+    TRAINING,
+    WIDEST,
+    changed,
+    option,
+    options,
+)
+from nlpkit.training.settings import TrainerSettings
 from nlpkit.vectors.settings import parse_lengths
 
 
@@ -28,25 +40,6 @@ class Loss(str, Enum):
     SOFTMAX = "softmax"  # the formula itself, over all words: for small vocabularies
 
 
-LIMITS: dict[str, tuple[float, float]] = {  # least and most; whole numbers where they are here
-    "dim": (1, 65_536),
-    "window": (1, 1_000),
-    "negative": (1, 1_000),
-    "ns_exponent": (-10.0, 10.0),
-    "epochs": (1, 1_000_000),
-    "lr": (0.0, 10.0),
-    "min_lr": (0.0, 10.0),
-    "sample": (0.0, 1.0),
-    "min_count": (1, 1_000_000_000),
-    "max_vocab": (1, 1_000_000_000),
-    "buckets": (1, 2**31 - 1),
-    "phrases": (0, 10),
-    "phrase_threshold": (0.0, 1e9),
-    "seed": (0, 2**32 - 1),
-    "threads": (1, 1_024),
-}
-
-
 @dataclass(frozen=True)
 class Word2VecConfig:
     """All settings; what is wrong with one is said when it is set.
@@ -58,25 +51,66 @@ class Word2VecConfig:
     nlpkit.errors.NlpkitError: dim must be 1 or more, not 0
     """
 
-    arch: Arch = Arch.SKIPGRAM
-    loss: Loss = Loss.NS
-    dim: int = 100
-    window: int = 5  # words to each side, at most
-    shrink_windows: bool = True  # each window's size is drawn from 1..window
-    negative: int = 5  # noise words to a true one
-    ns_exponent: float = 0.75  # noise words are drawn by count ** this
-    cbow_mean: bool = True  # the window's mean; otherwise its sum
-    epochs: int = 5
-    lr: float | None = None  # at the start; None is 0.025 for skip-gram and 0.05 for CBOW
-    min_lr: float = 0.0001  # at the end
-    sample: float = 1e-3  # words above this share of the text are thinned out; 0 keeps all
-    min_count: int = 5
-    max_vocab: int | None = None
-    subwords: str | None = None  # lengths of character n-grams, such as 3-6
-    buckets: int = 2_000_000  # that n-grams are hashed into
-    phrases: int = 0  # passes that join frequent pairs
-    phrase_threshold: float = 100.0  # how much more often than by chance a pair must occur
-    seed: int = 1
+    arch: Arch = option(
+        Arch.SKIPGRAM, "Predict the words around a word, or a word from those around it."
+    )
+    loss: Loss = option(
+        Loss.NS,
+        "ns: negative sampling; hs: hierarchical softmax over a Huffman tree; "
+        "softmax: the whole formula, for small vocabularies.",
+    )
+    dim: int = option(100, "Length of a vector.", low=1, high=WIDEST)
+    window: int = option(5, "Words to each side, at most.", low=1, high=1_000)
+    shrink_windows: bool = option(
+        True,
+        "Draw the size of each window from 1 on.",
+        flags=("--shrink-windows/--fixed-windows",),
+    )
+    negative: int = option(5, "Noise words to a true one, for ns.", low=1, high=1_000)
+    ns_exponent: float = option(
+        0.75, "Noise words are drawn by count to this power.", low=-10.0, high=10.0
+    )
+    cbow_mean: bool = option(
+        True, "What CBOW makes of a window.", flags=("--cbow-mean/--cbow-sum",)
+    )
+    epochs: int = option(
+        5, "Times to go through the text.", low=1, high=MOST_EPOCHS, group=TRAINING
+    )
+    lr: float | None = option(
+        None,
+        "Learning rate to start with.",
+        low=0.0,
+        high=10.0,
+        shown_default="0.025, 0.05 for cbow",
+        group=TRAINING,
+    )
+    min_lr: float = option(0.0001, "Learning rate to end with.", low=0.0, high=10.0, group=TRAINING)
+    sample: float = option(
+        1e-3,
+        "Subsampling: drop words above this share now and then; 0 keeps all.",
+        low=0.0,
+        high=1.0,
+        group=DATA,
+    )
+    min_count: int = option(5, "Leave out words seen fewer times.", low=1, high=MANY, group=DATA)
+    max_vocab: int | None = option(
+        None, "Keep the N most frequent words.", low=1, high=MANY, group=DATA
+    )
+    subwords: str | None = option(
+        None,
+        "Learn vectors of character n-grams of these lengths too, such as 3-6.",
+        metavar="N-M",
+    )
+    buckets: int = option(
+        2_000_000, "How many places n-grams are hashed into.", low=1, high=2**31 - 1
+    )
+    phrases: int = option(
+        0, "Passes that join frequent pairs: new_york.", low=0, high=10, group=DATA
+    )
+    phrase_threshold: float = option(
+        100.0, "Join pairs so many times likelier than chance.", low=0.0, high=1e9, group=DATA
+    )
+    seed: int = changed(TrainerSettings, "seed", 1)
     threads: int | None = None  # None is all available cores; 1 gives the same bits every time
 
     RANGES: ClassVar[Ranges] = {"seed": SEED}
@@ -84,10 +118,12 @@ class Word2VecConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "arch", _member(Arch, "arch", self.arch))
         object.__setattr__(self, "loss", _member(Loss, "loss", self.loss))
-        for name, (least, most) in LIMITS.items():
+        for name, one in options(self).items():
             value = getattr(self, name)
-            if value is not None:
-                _check(name, value, least, most)
+            if value is not None and one.low is not None and one.high is not None:
+                _check(name, value, one.low, one.high)
+        if self.threads is not None:
+            _check("threads", self.threads, 1, MOST_WORKERS)
         if self.subwords is not None:
             parse_lengths(self.subwords)
             if self.loss is not Loss.NS:
@@ -95,7 +131,7 @@ class Word2VecConfig:
                     f"n-grams are trained by negative sampling, not {self.loss.value}",
                     hint="`loss` ns",
                 )
-        _check("lr", self.starting_lr, self.min_lr, LIMITS["lr"][1])
+        _check("lr", self.starting_lr, self.min_lr, 10.0)
 
     @property
     def starting_lr(self) -> float:

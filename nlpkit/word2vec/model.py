@@ -11,7 +11,7 @@ import contextlib
 import functools
 import os
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nlpkit import modeldir
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.kernels.compiling import FIRST_TIME
 from nlpkit.npy import check_finite, read_array
 from nlpkit.registry import WORD2VEC
 from nlpkit.schema import AGAIN
 from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.vocab import Vocab
+from nlpkit.textio import Block
+from nlpkit.textplot import sparkline
+from nlpkit.training.run import Progress, Run
 from nlpkit.vectors.folder import BUCKETS, CONTEXT, MATRIX, NORMS, VOCAB, write_ngrams
 from nlpkit.vectors.formats import format_of_name, load, save
 from nlpkit.vectors.ngrams import NgramVectors
@@ -32,8 +36,8 @@ from nlpkit.vectors.settings import Format
 from nlpkit.vectors.store import Vectors, row_norms
 from nlpkit.vectors.words import ListedWords
 from nlpkit.word2vec.config import Arch, Word2VecConfig
-from nlpkit.word2vec.store import IdStore
-from nlpkit.word2vec.train import EngineName, Progress, Trainer, TrainState
+from nlpkit.word2vec.store import IdStore, read_corpus, read_sentences
+from nlpkit.word2vec.train import EngineName, Trainer, TrainState, WordProgress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,40 +109,76 @@ def _write_state(
 
 
 @dataclass
-class Run:
+class Word2VecRun(Run):
     """A training run: what it reads, its state, and what it has recorded."""
+
+    unit = "words"
+    noisy_loss = False
 
     store: IdStore
     config: Word2VecConfig
-    trainer: Trainer
-    data_hash: str
+    words_trainer: Trainer
+    text_hash: str
     tokens: dict[str, Any]  # how text became tokens
     records: list[dict[str, Any]]
     sources: dict[str, str | None] = field(default_factory=dict)  # files it began with
     ids_file: tuple[int, ...] | None = None  # the file of ids in the last checkpoint of this run
 
-    def vectors(self) -> Word2Vec:
+    def result(self) -> Word2Vec:
         """The vectors as they are now."""
+        if self.records:
+            losses, speed = [r["loss"] for r in self.records], self.records[-1]["words_per_second"]
+            self.outcome = f"{speed:,} words/s  loss {sparkline(losses)} {losses[-1]:.4f}; "
         config = self._config(WORD2VEC, {})
-        state, ngrams = self.trainer.state(), self.trainer.ngrams
+        state, ngrams = self.words_trainer.state(), self.words_trainer.ngrams
         return Word2Vec(self.store, state, config, self.records, ngrams)
 
-    def record(self, progress: Progress) -> None:
-        """Keep some of the progress records, for the curve."""
-        if progress.epoch_ended or progress.fraction * MOST_RECORDS >= len(self.records):
-            self.records.append(
-                {
-                    "epoch": progress.epoch,
-                    "words": progress.words_done,
-                    "loss": progress.loss,
-                    "lr": progress.lr,
-                    "words_per_second": round(progress.words_per_second),
-                }
-            )
+    def save_model(self, model: Any, path: str | os.PathLike[str], force: bool) -> None:
+        """A folder, whatever the name ends with."""
+        model.save(path, Format.FOLDER, force=force)
+
+    def steps(self) -> Generator[WordProgress, None, None]:
+        """Train to the end of the last epoch; some of the records are kept, for the curve."""
+        for progress in self.words_trainer.train():
+            if progress.due or progress.fraction * MOST_RECORDS >= len(self.records):
+                self.records.append(
+                    {
+                        "epoch": progress.epoch,
+                        "words": progress.words,
+                        "loss": progress.loss,
+                        "lr": progress.learning_rate,
+                        "words_per_second": round(progress.speed),
+                    }
+                )
+            yield progress
+
+    def where(self, progress: Progress) -> str:
+        """How far the run is, in words."""
+        assert isinstance(progress, WordProgress)
+        return f"epoch {progress.epoch}/{progress.epochs}  lr {progress.learning_rate:.4f}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last epoch has ended."""
+        return self.words_trainer.finished
+
+    def __post_init__(self) -> None:
+        config, trainer = self.config, self.words_trainer
+        by = (
+            f"{config.workers} threads"
+            if trainer.engine == "numba"
+            else f"torch on {trainer.device}"
+        )
+        self.summary = (
+            f"{self.store.text_words:,} words, {len(self.store.words):,} in the vocabulary; "
+            f"{config.arch.value} with {config.loss.value}, {config.dim} dimensions, {by}"
+        )
+        if not trainer.is_compiled:
+            self.summary += f"\n{FIRST_TIME}"
 
     def save_checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Write the state; the corpus is written once and then linked from one to the next."""
-        state = self.trainer.state()
+        state = self.words_trainer.state()
         position = {
             "pieces_done": state.pieces_done,
             "loss_sum": state.loss_sum,
@@ -149,8 +189,8 @@ class Run:
         extra = {**self.sources, "position": position}
         with modeldir.create(path, self._config(CHECKPOINT_KIND, extra), force=True) as folder:
             _write_state(folder, self.store, self.records, state.input, state.output)
-            if self.trainer.ngrams is not None:
-                modeldir.write_array(folder / BUCKETS, self.trainer.ngrams.buckets)
+            if self.words_trainer.ngrams is not None:
+                modeldir.write_array(folder / BUCKETS, self.words_trainer.ngrams.buckets)
             self._write_ids(folder / IDS, Path(path) / IDS)
 
     def _write_ids(self, file: Path, earlier: Path) -> None:
@@ -173,7 +213,7 @@ class Run:
             kind=kind,
             settings={**self.config.to_settings(), **self.tokens, **extra},
             seed=self.config.seed,
-            data_hash=self.data_hash,
+            data_hash=self.text_hash,
             metrics=self.records[-1] if self.records else {},
         )
 
@@ -191,12 +231,66 @@ def begin(
     init: str | None = None,
     device: str = "cpu",
     engine: EngineName | None = None,
-) -> Run:
+) -> Word2VecRun:
     """A new run on a text; ``vocab`` and ``init`` are the files it begins with."""
     start = {} if init is None else _start_from(init, config)
     trainer = Trainer(store, config, device=device, engine=engine, **start)
     how = {name: getattr(tokens, name) for name in TOKEN_SETTINGS}
-    return Run(store, config, trainer, data_hash, how, [], {"vocab": vocab, "init": init})
+    return Word2VecRun(store, config, trainer, data_hash, how, [], {"vocab": vocab, "init": init})
+
+
+def begin_text(
+    blocks: Iterable[Block] | Iterable[Sequence[str]],
+    config: Word2VecConfig,
+    tokens: TokenSettings,
+    *,
+    vocab: str | None = None,
+    errors: str = "strict",
+    on_read: Callable[[int], None] = lambda size: None,
+    sentences: bool = False,
+    **more: Any,
+) -> Word2VecRun:
+    """Read a text, or ``sentences`` of tokens, and begin; ``more`` is what ``begin`` takes."""
+    if vocab is not None and (config.phrases or config.max_vocab):
+        raise UsageError("`vocab` says which words there are: no `phrases` or `max_vocab`")
+    if sentences:
+        store, text_hash = read_sentences(blocks, config, vocab=vocab)  # type: ignore[arg-type]
+    else:
+        store, text_hash = read_corpus(
+            blocks,  # type: ignore[arg-type]
+            config,
+            tokens,
+            vocab=vocab,
+            errors=errors,
+            on_read=on_read,
+        )
+    return begin(store, text_hash, config, tokens, vocab=vocab, **more)
+
+
+def resume_run(
+    path: str | os.PathLike[str],
+    config: Word2VecConfig,
+    tokens: TokenSettings,
+    blocks: Iterable[Block] | None,
+    *,
+    named: bool,
+    vocab: str | None,
+    init: str | None,
+    device: str,
+    engine: EngineName | None,
+) -> Word2VecRun:
+    """Go on from a checkpoint; a text that is there must be the one of the run.
+
+    Unless it was ``named``, an empty text is none.
+    """
+    found = None if blocks is None else modeldir.data_hash(block.data for block in blocks)
+    if not named and found == modeldir.data_hash([]):
+        found = None
+    how = {name: getattr(tokens, name) for name in TOKEN_SETTINGS}
+    sources = {"vocab": vocab, "init": init}
+    return load_checkpoint(
+        path, config, how, sources, data_hash=found, device=device, engine=engine
+    )
 
 
 def _start_from(init: str, config: Word2VecConfig) -> dict[str, Any]:
@@ -222,7 +316,7 @@ def load_checkpoint(
     data_hash: str | None = None,
     device: str,
     engine: EngineName | None = None,
-) -> Run:
+) -> Word2VecRun:
     """A run that goes on exactly where it stopped (on one thread; more are never exact).
 
     All settings must be those of the run but for ``threads``, and so must the hash of the text, if
@@ -272,7 +366,7 @@ def load_checkpoint(
         reason = error.message if isinstance(error, NlpkitError) else error
         raise NlpkitError(f"{path} is damaged: {reason}", hint="train without `resume`") from None
     records = modeldir.read_metrics(path)
-    return Run(store, config, trainer, saved.data_hash, tokens, records, sources, ids_file)
+    return Word2VecRun(store, config, trainer, saved.data_hash, tokens, records, sources, ids_file)
 
 
 def read_context(path: str) -> NDArray[np.float32] | None:

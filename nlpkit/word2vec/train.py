@@ -23,6 +23,7 @@ import numpy as np
 
 from nlpkit.errors import NlpkitError
 from nlpkit.memory import check_memory
+from nlpkit.training.run import Progress
 from nlpkit.vectors.settings import parse_lengths
 from nlpkit.word2vec.config import Loss, Word2VecConfig
 from nlpkit.word2vec.store import IdStore
@@ -44,23 +45,13 @@ SECONDS_PER_ROUND = 0.5  # between two progress records
 _ROWS_AT_ONCE = 4096
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Where training stands."""
+@dataclass(frozen=True, kw_only=True)
+class WordProgress(Progress):
+    """Where training stands; a step is a chunk, and ``due`` is when an epoch has ended."""
 
     epoch: int  # from 1
     epochs: int
-    words_done: int  # over all epochs
-    words_total: int
-    words_per_second: float
-    lr: float
-    loss: float  # the mean of this epoch so far, per predicted word
-    epoch_ended: bool
-
-    @property
-    def fraction(self) -> float:
-        """How much of the run is done."""
-        return self.words_done / self.words_total
+    words: int  # trained on, over all epochs
 
 
 @dataclass(frozen=True)
@@ -102,7 +93,7 @@ class Trainer:
     >>> from nlpkit.word2vec.store import build_store
     >>> config = Word2VecConfig(dim=8, min_count=1, epochs=2, threads=1)
     >>> trainer = Trainer(build_store([b"a b c a b\\n" * 50], config), config)
-    >>> [record.epoch for record in trainer.train() if record.epoch_ended]
+    >>> [record.epoch for record in trainer.train() if record.due]
     [1, 2]
     >>> trainer.state().input.shape
     (3, 8)
@@ -129,6 +120,7 @@ class Trainer:
         )
         self._cuts = store.cuts(piece)
         engine = engine or ("numba" if device == "cpu" else "torch")
+        self.engine, self.device = engine, device
         rows = len(store.words) + (0 if self.ngrams is None else len(self.ngrams))
         if device == "cpu":
             check_memory(
@@ -205,11 +197,20 @@ class Trainer:
         inputs, outputs = self._engine.matrices()
         return TrainState(inputs, outputs, self._pieces_done, self._loss_sum, self._loss_count)
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the kernel is ready, so that training begins at once."""
+        if self.engine != "numba":
+            return True
+        from nlpkit.word2vec.cpu import kernels_are_compiled
+
+        return kernels_are_compiled(self.config)
+
     def compile(self) -> None:
         """Get the kernel ready. Takes some seconds the first time on a machine."""
         self._engine.compile()
 
-    def train(self) -> Iterator[Progress]:
+    def train(self) -> Iterator[WordProgress]:
         """Train to the end of the last epoch. An interrupt leaves a state that can be resumed."""
         self.compile()
         per_epoch = len(self._cuts) - 1
@@ -236,16 +237,23 @@ class Trainer:
                 seconds += taken
                 round_size = max(self._workers, int(round_size * SECONDS_PER_ROUND / taken))
                 fraction = self._fraction(until)
-                yield Progress(
+                yield WordProgress(
+                    step=until,
+                    fraction=fraction,
+                    loss=self._loss_sum / max(self._loss_count, 1),  # of this epoch so far
+                    learning_rate=self._lr(until),
+                    speed=(fraction - fraction_before) * words_total / seconds,
+                    seconds=seconds,
+                    due=until == epoch * per_epoch,
                     epoch=epoch,
                     epochs=self.config.epochs,
-                    words_done=round(fraction * words_total),
-                    words_total=words_total,
-                    words_per_second=(fraction - fraction_before) * words_total / seconds,
-                    lr=self._lr(until),
-                    loss=self._loss_sum / max(self._loss_count, 1),
-                    epoch_ended=until == epoch * per_epoch,
+                    words=round(fraction * words_total),
                 )
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last epoch has ended."""
+        return self._pieces_done >= self.config.epochs * (len(self._cuts) - 1)
 
     def _run_round(self, pool: ThreadPoolExecutor, until: int, workers: list[Any]) -> None:
         """Train pieces up to a number; whatever happens, each piece begun is finished."""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nlpkit.errors import NlpkitError
 from nlpkit.samples import sample_folder
 from nlpkit.tasks.classify import features
-from nlpkit.tasks.classify.data import Example, read_examples
+from nlpkit.tasks.classify.data import Example, Names, read_examples
 from nlpkit.tasks.classify.explain import explain
 from nlpkit.tasks.classify.features import BagMaker, Bags, FeatureIndex
 from nlpkit.tasks.classify.predictor import Classifier
@@ -41,7 +41,7 @@ def trained(model: str, examples: list[Example] = REVIEWS, **settings: object) -
     values = {"model": model, "hidden": 8, "batch_size": 4, "epochs": 6, "dropout": 0.1}
     if model != "bow":
         values |= {"dim": 8, "lr": 0.02}
-    run = ClassifierRun(examples, ClassifierSettings(**{**values, **settings}), seed=1)  # type: ignore[arg-type]
+    run = ClassifierRun(examples, ClassifierSettings(**{**values, **settings}))  # type: ignore[arg-type]
     for _ in run.trainer.fit():
         pass
     run.model.eval()
@@ -106,8 +106,7 @@ def test_several_labels_a_text() -> None:
     scores = score_labels(examples, classifier)
     assert scores.accuracy == 1.0
     assert scores.micro.f1 == 1.0
-    with pytest.raises(NlpkitError, match="2 labels"):
-        ClassifierRun(examples, ClassifierSettings(), seed=1)
+    assert ClassifierRun(examples, ClassifierSettings()).settings.multi_label
 
 
 @pytest.mark.parametrize("fine_tune", [False, True])
@@ -119,7 +118,6 @@ def test_vectors_carry_a_label_to_words_never_seen(fine_tune: bool) -> None:
         ClassifierSettings(
             model="cnn", dim=2, hidden=8, epochs=25, lr=0.02, fine_tune=fine_tune, dropout=0.0
         ),
-        seed=1,
         vectors=Vectors(words, matrix),
     )
     for _ in run.trainer.fit():
@@ -145,7 +143,6 @@ def test_same_seed_same_weights_and_resume(model: str, tmp_path: Path) -> None:
                 dim=None if model == "bow" else 8,
                 lr=None if model == "bow" else 0.02,
             ),
-            seed=1,
         )
         for _ in range(2)
     ]
@@ -163,7 +160,7 @@ def test_same_seed_same_weights_and_resume(model: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", ["bow", "cnn"])
 def test_a_saved_model_predicts_the_same_and_damage_is_named(model: str, tmp_path: Path) -> None:
     run = trained(model, epochs=1)
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     loaded = Classifier.load(str(tmp_path / "m"))
     assert np.array_equal(loaded.probabilities(TEXTS), run.classifier().probabilities(TEXTS))
     for name in ("labels.tsv", "weights.safetensors"):
@@ -241,7 +238,7 @@ def test_calibration_and_unseen_labels() -> None:
 
 def test_sample_reviews_are_learned() -> None:
     path = str(sample_folder() / "reviews.tsv")
-    run = ClassifierRun(read_examples(path), ClassifierSettings(), seed=1)
+    run = ClassifierRun(read_examples(path), ClassifierSettings())
     for _ in run.trainer.fit():
         pass
     run.trainer.keep_best()
@@ -268,7 +265,7 @@ def test_sample_reviews_are_learned() -> None:
 def test_formats_are_found_out(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_bytes(text.encode())
     expected = [("I liked it", ("good",)), ("I did not", ("bad",)), ("So so", ("bad",))]
-    assert [tuple(example) for example in read_examples(str(tmp_path / name))] == expected
+    assert [example[:2] for example in read_examples(str(tmp_path / name))] == expected
 
 
 def test_a_folder_for_each_label(tmp_path: Path) -> None:
@@ -276,7 +273,7 @@ def test_a_folder_for_each_label(tmp_path: Path) -> None:
         (tmp_path / label).mkdir()
         (tmp_path / label / "1.txt").write_text(text)
     expected = [("I did not", ("bad",)), ("I liked it all", ("good",))]
-    assert [tuple(example) for example in read_examples(str(tmp_path))] == expected
+    assert [example[:2] for example in read_examples(str(tmp_path))] == expected
 
 
 def test_several_labels_are_read(tmp_path: Path) -> None:
@@ -336,7 +333,7 @@ def test_any_label_and_any_token_come_back_from_the_folder(model: str, tmp_path:
     texts = [f"{label}\n\t{'xyzuvw'[place]}\r" for place, label in enumerate(labels)]
     examples = [Example(text, (label,)) for text, label in zip(texts, labels, strict=True)]
     run = trained(model, examples, epochs=1, tokenizer="char", lower=False)
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     loaded = Classifier.load(str(tmp_path / "m"))
     assert loaded.labels.tokens == run.labels.tokens
     assert set(loaded.labels.tokens) == set(labels)
@@ -352,7 +349,7 @@ def test_the_subword_model_is_inside(model: str, as_folder: bool, tmp_path: Path
     path = tmp_path if as_folder else tmp_path / "tokenizer.json"
     run = trained(model, epochs=1, tokenizer=str(path))
     (tmp_path / "tokenizer.json").unlink()
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     (tmp_path / "m").rename(tmp_path / "moved")
     loaded = Classifier.load(str(tmp_path / "moved"))
     assert np.array_equal(loaded.probabilities(TEXTS), run.classifier().probabilities(TEXTS))
@@ -371,7 +368,7 @@ def test_a_model_of_0_1_0_finds_the_subword_model_where_it_was(tmp_path: Path) -
     tokenizer = tmp_path / "tokenizer.json"
     Subwords.train(TEXTS * 3, vocab_size=280).save(str(tokenizer))
     run = trained("bow", epochs=1, tokenizer=str(tokenizer))
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     change_settings(tmp_path / "m", tokenizer=str(tokenizer))
     loaded = Classifier.load(str(tmp_path / "m"))
     assert np.array_equal(loaded.probabilities(TEXTS), run.classifier().probabilities(TEXTS))
@@ -395,7 +392,7 @@ def test_tokens_are_those_of_tokenize(name: str, lower: bool) -> None:
 def test_a_model_of_0_1_0_lowers_the_text_before_it_is_cut(tmp_path: Path) -> None:
     examples = [Example("on Mon. it rained", ("bad",)), Example("on Tue. it shone", ("good",))]
     run = trained("bow", examples, epochs=1)
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     assert Classifier.load(str(tmp_path / "m")).bags.tokens("On Mon.") == ["on", "mon."]
     change_settings(tmp_path / "m")
     old = Classifier.load(str(tmp_path / "m"))
@@ -424,7 +421,7 @@ def surnames(count: int, seed: int) -> list[Example]:
 def test_new_words_only_are_noticed(model: str) -> None:
     def run(examples: list[Example], dev: list[Example], tokenizer: str) -> ClassifierRun:
         settings = ClassifierSettings(model=model, tokenizer=tokenizer, ngrams=4, dim=8, hidden=8)  # type: ignore[arg-type]
-        return ClassifierRun(examples, settings, seed=1, dev=dev)
+        return ClassifierRun(examples, settings, dev=dev)
 
     names, others = surnames(200, 1), surnames(50, 2)
     assert run(names, [], "word").unfamiliar() > 0.95
@@ -433,3 +430,25 @@ def test_new_words_only_are_noticed(model: str) -> None:
     assert run(names, others, "char").unfamiliar() == 0
     assert run(REVIEWS, [], "word").unfamiliar() == 0
     assert run(REVIEWS, [*REVIEWS, *others[:20]], "word").unfamiliar() == 0.5
+
+
+def test_csv_json_and_several_files_with_columns_of_any_name(tmp_path: Path) -> None:
+    table, lines = tmp_path / "a.csv", tmp_path / "b.jsonl"
+    table.write_text('id,body,stars\n1,"so, so",3\n2,fine,5\n')
+    lines.write_text('{"body": "bad", "stars": 1}\n{"body": "ok", "stars": 3.0}\n')
+    found = read_examples([str(table), str(lines)], names=Names("body", "stars"))
+    expected = [("so, so", "3"), ("fine", "5"), ("bad", "1"), ("ok", "3")]
+    assert [(example.text, *example.labels) for example in found] == expected
+    with pytest.raises(NlpkitError, match="line 2: no label"):
+        read_examples(str(table))
+    with pytest.raises(NlpkitError, match=r"line 2: no label in it .*two of id, body, stars"):
+        read_examples(str(table), names=Names("body", "label"))
+
+
+def test_columns_of_tsv_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("id\tsays\tkind\n1\tfine\tgood\n2\tso so\tbad\n")
+    found = read_examples(str(path), names=Names("says", "kind"))
+    assert found == [Example("fine", ("good",)), Example("so so", ("bad",))]
+    with pytest.raises(NlpkitError, match="names of the header: id, says, kind"):
+        read_examples(str(path), names=Names("says", "label"))

@@ -65,10 +65,11 @@ def test_k_threshold_and_json(folder: Path) -> None:
     both = json.loads(run("predict", str(folder / "data"), "-k", "5", "--json", input=text).stdout)
     assert [found["label"] for found in both["labels"]] == ["good", "bad"]
     assert sum(found["probability"] for found in both["labels"]) == pytest.approx(1, abs=1e-5)
+    assert both["id"] == 7
     one = run("predict", str(folder / "data"), "-k", "2", "--threshold", "0.5", input="great\n")
     assert one.stdout.count("\t") == 1
     bad = run("predict", str(folder / "data"), "--input", "jsonl", input='{"text": 1}\n')
-    assert (bad.exit_code, "line 1: no text" in bad.stderr) == (1, True)
+    assert (bad.exit_code, "line 1: expected a text" in bad.stderr) == (1, True)
 
 
 def test_several_labels(folder: Path) -> None:
@@ -282,3 +283,20 @@ def test_flags_of_the_transformer_need_one(tmp_path: Path) -> None:
         assert failed.exit_code == 2
         assert "need --model transformer" in failed.stderr
     assert not (tmp_path / "model").exists()
+
+
+def test_gold_labels_of_fasttext_are_no_words_and_empty_lines_get_no_label(folder: Path) -> None:
+    model = str(folder / "data")
+    plain = run("predict", model, input="great pie\n").stdout
+    lines = run("predict", model, input="__label__bad great pie\n\n  \n").stdout.splitlines()
+    assert lines == [plain.rstrip("\n"), "", ""]
+    empty = run("predict", model, "--json", input="\n").stdout
+    assert json.loads(empty) == {"text": "", "labels": []}
+
+
+def test_a_column_of_csv_is_labelled_and_the_others_stay(folder: Path) -> None:
+    table = 'id,review\n7,"great, great\npie"\n'
+    done = run("predict", str(folder / "data"), "--json", "--input", "csv", input=table)
+    record = json.loads(done.stdout)
+    assert (record["id"], record["review"]) == ("7", "great, great\npie")
+    assert record["labels"][0]["label"] == "good"

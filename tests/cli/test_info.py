@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -104,3 +105,75 @@ def test_a_flipped_byte_in_an_array_header_is_one_line(
     data[10] ^= 1
     file.write_bytes(data)
     assert "m/vectors.npy is damaged" in run.fails("vectors", "nearest", "-m", "m", "king")
+
+
+# --- what it shows ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_layers_have_shapes_and_parameters(
+    run: Runner, model: Callable[[str], Path], kind: str
+) -> None:
+    model(kind)
+    record = json.loads(run.ok("info", "m", "--json"))
+    assert record["parameters"] == sum(layer["parameters"] for layer in record["layers"])
+    for layer in record["layers"]:
+        assert layer["parameters"] == math.prod(layer["shape"])
+    shown = run.ok("info", "m")
+    assert not record["layers"] or f"{record['parameters']:,} parameters" in shown
+    assert "None" not in shown
+
+
+def test_several_models_stand_side_by_side(run: Runner, made: Path) -> None:
+    shutil.copy(made / "words.vocab", run.folder / "v")
+    shutil.copytree(made / "demo.model", run.folder / "m")
+    shown = run.ok("info", "v", "m").splitlines()
+    rows = {line.split()[0]: line.split()[1:] for line in shown if line.strip()}
+    assert rows["kind"] == ["vocabulary", "demo"]
+    assert rows["dim"] == ["-", "8"]
+    assert next(line for line in shown if line.startswith("final loss")).split()[-1] == "0.25"
+
+
+def test_vectors_vocabularies_and_subwords_are_described(run: Runner, made: Path) -> None:
+    run.write("v.txt", "2 3\nking 1 0 0\nqueen 1 0 1\n")
+    run.ok("vectors", "convert", "v.txt", "-o", "v.bin", "-q")
+    for name in ("v.txt", "v.bin"):
+        record = json.loads(run.ok("info", name, "--json"))
+        assert (record["kind"], record["words"], record["dim"]) == ("vectors", 2, 3)
+    record = json.loads(run.ok("info", str(made / "words.vocab"), "--json"))
+    assert record["kind"] == "vocabulary"
+    assert record["tokens"] >= record["types"] > 10
+    assert json.loads(run.ok("info", str(made / "tokenizer.json"), "--json"))["kind"] == "subwords"
+    run.write("text.txt", "no model at all\n")
+    run.fails("info", "text.txt")
+    assert "no such model: nowhere" in run.fails("info", "nowhere")
+
+
+def test_a_header_of_weights_that_lies_is_named(run: Runner, model: Callable[[str], Path]) -> None:
+    file = without_manifest(model()) / "weights.safetensors"
+    for data in (b"", b"\xff" * 8, b"\x02\0\0\0\0\0\0\0[]", b"\x0c" + bytes(7) + b"{" * 12):
+        file.write_bytes(data)
+        assert "is damaged" in run.fails("info", "m")
+
+
+def test_the_curve_is_drawn(run: Runner, made: Path) -> None:
+    run.ok("info", str(made / "demo.model"), "--plot", "curve.svg", "-o", "said.txt")
+    picture = (run.folder / "curve.svg").read_text()
+    assert "<svg" in picture
+    assert "no training curve" in run.fails("info", str(made / "words.vocab"), "--plot", "c.png")
+
+
+# --- samples ------------------------------------------------------------------------------------
+
+
+def test_samples_are_listed_written_and_copied(run: Runner) -> None:
+    rows = [json.loads(line) for line in run.ok("samples", "--json").splitlines()]
+    assert all(row["what"] for row in rows)
+    assert "world.txt" in {row["name"] for row in rows}
+    text = run.ok("samples", "world-pairs.tsv")
+    run.ok("samples", ".")
+    assert (run.folder / "sample_corpora" / "world-pairs.tsv").read_text() == text
+    assert "--force" in run.fails("samples", ".")
+    run.ok("samples", ".", "--force")
+    assert "no sample and no folder" in run.fails("samples", "nowhere")
+    assert "nlpkit samples ." in run.fails("tokenize", "sample_corpora/none.txt")

@@ -126,7 +126,6 @@ def test_every_model_trains_and_another_process_samples_scores_and_reports(
         ("", [], "there are no names"),
         ("Anna\n", [], "too few to hold 1 out"),
         ("Anna\nBob\nEve\n", ["--heads", "3", "--dim", "8"], "--heads 3 does not divide --dim 8"),
-        ("Anna\nBob\nEve\n", ["--model", "oracle"], "no model 'oracle'"),
         ("Anna\nBob\n", ["--resume"], "no checkpoint to resume"),
         ("Anna\nBob\n", ["--test-size", "5"], "too few to hold 5 out"),
         ("Anna\nBob\n", ["--device", "abacus"], "no device abacus"),
@@ -139,6 +138,12 @@ def test_bad_training_is_one_line(
     assert result.exit_code == 1
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_an_unknown_model_is_wrong_usage_that_names_the_known_ones(tmp_path: Path) -> None:
+    result = run("train", "-", "-o", str(tmp_path / "m"), "--model", "oracle", input="Anna\n")
+    assert result.exit_code == 2
+    assert all(name in result.stderr for name in ("oracle", *MODEL_NAMES))
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_a_row_that_spans_blocks_is_one_record(tmp_path: Path) -> None:
     ("name", "data", "says"),
     [
         ("a.jsonl", '{"text": "a"}\n{"body": "b"}\n', "line 2: no key text or sentence or tokens"),
-        ("a.jsonl", '{"text": "a"}\n{"text"\n', "line 2: no JSON object"),
+        ("a.jsonl", '{"text": "a"}\n{"text"\n', "line 2: not JSON"),
         ("a.jsonl", '{"text": 7}\n', "line 1: expected a text or a list of tokens, found 7"),
         ("a.jsonl", '{"tokens": ["a", null]}\n', "line 1: expected a text or a list"),
         ("a.csv", "id,body\n1,b\n", "no column text or sentence or tokens in the header"),

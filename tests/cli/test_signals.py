@@ -110,7 +110,7 @@ def test_while_torch_loads(tmp_path: Path) -> None:
 def test_a_signal_that_hits_a_destructor_is_not_lost(tmp_path: Path) -> None:
     program = """
 import os, signal, time
-from nlpkit.cli.signals import run_interruptible
+from nlpkit.signals import run_interruptible
 class Fragile:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)

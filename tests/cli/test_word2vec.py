@@ -102,30 +102,30 @@ def test_interrupted_and_resumed_is_uninterrupted(
     run: Runner, corpus: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from nlpkit.word2vec.config import Word2VecConfig
-    from nlpkit.word2vec.model import Run, load_checkpoint
+    from nlpkit.word2vec.model import Word2VecRun, load_checkpoint
     from nlpkit.word2vec.store import build_store
     from nlpkit.word2vec.train import Trainer
 
     config = Word2VecConfig(dim=16, epochs=2, threads=1)
     how = {"tokenizer": "whitespace", "pattern": None, "lower": False}
 
-    def begin() -> Run:
+    def begin() -> Word2VecRun:
         store = build_store([corpus], config)
-        return Run(store, config, Trainer(store, config), "hash", how, [])
+        return Word2VecRun(store, config, Trainer(store, config), "hash", how, [])
 
     whole = begin()
-    for _ in whole.trainer.train():
+    for _ in whole.words_trainer.train():
         pass
     half = begin()
-    for _ in half.trainer.train():
+    for _ in half.words_trainer.train():
         half.save_checkpoint(run.folder / "m.checkpoint")
         break
     resumed = load_checkpoint(run.folder / "m.checkpoint", config, how, {}, device="cpu")
-    assert 0 < resumed.trainer.state().pieces_done < whole.trainer.state().pieces_done
-    for _ in resumed.trainer.train():
+    assert 0 < resumed.words_trainer.state().pieces_done < whole.words_trainer.state().pieces_done
+    for _ in resumed.words_trainer.train():
         pass
-    assert np.array_equal(whole.trainer.state().input, resumed.trainer.state().input)
-    assert np.array_equal(whole.trainer.state().output, resumed.trainer.state().output)
+    assert np.array_equal(whole.words_trainer.state().input, resumed.words_trainer.state().input)
+    assert np.array_equal(whole.words_trainer.state().output, resumed.words_trainer.state().output)
 
 
 def test_training_goes_on_from_a_model_with_both_its_matrices(run: Runner, corpus: bytes) -> None:

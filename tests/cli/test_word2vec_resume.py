@@ -15,7 +15,7 @@ from model_files import without_manifest
 
 from nlpkit import modeldir
 from nlpkit.word2vec.config import Word2VecConfig
-from nlpkit.word2vec.model import Run
+from nlpkit.word2vec.model import Word2VecRun
 from nlpkit.word2vec.store import build_store
 from nlpkit.word2vec.train import Trainer
 
@@ -29,8 +29,8 @@ def save_checkpoint(folder: Path) -> None:
     config = Word2VecConfig(dim=8, epochs=40, threads=1)
     store = build_store([TEXT], config)
     how = {"tokenizer": "whitespace", "pattern": None, "lower": False}
-    run = Run(store, config, Trainer(store, config), modeldir.data_hash([TEXT]), how, [])
-    for _ in run.trainer.train():
+    run = Word2VecRun(store, config, Trainer(store, config), modeldir.data_hash([TEXT]), how, [])
+    for _ in run.steps():
         run.save_checkpoint(folder / "m.checkpoint")
         break
     position = modeldir.load_config(folder / "m.checkpoint").settings["position"]

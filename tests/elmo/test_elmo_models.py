@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from nlpkit.errors import NlpkitError
 from nlpkit.models.elmo import Elmo, ElmoArchitecture
+from nlpkit.models.elmo_model import ElmoModel, make_batch, mix_layers
 from nlpkit.nn.layer_mix import LayerMix
 from nlpkit.nn.projected_lstm import ProjectedLstm
 from nlpkit.pretrained.elmo import import_elmo, read_options
-from nlpkit.tasks.elmo.model import ElmoModel, make_batch, mix_layers
 from nlpkit.tasks.elmo.settings import ElmoSettings
 from nlpkit.tasks.elmo.train import ElmoRun, Sentences
 from nlpkit.text.word_bytes import word_rows
@@ -288,7 +288,7 @@ def test_both_directions_learn_to_predict_their_next_word() -> None:
     run = ElmoRun(Sentences.read(lines), settings)
     for _ in run.trainer.fit():
         pass
-    elmo = run.finished()
+    elmo = run.finish()
     assert elmo.config.metrics["heldout_loss"] < 0.4, "log 7 = 1.9 by chance"
 
 

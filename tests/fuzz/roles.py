@@ -102,7 +102,7 @@ _FILES_HERE = {
     ("vectors evaluate similarity", "file"): "pairs",
     ("word2vec train", "vocab"): "vocab",
     ("gpt train", "init"): "model gpt",
-    ("info", "model"): "model",
+    ("info", "models"): "model",
     ("gpt export", "model"): "exportable",
 }
 _FILES_BY_NAME = {"vocab": "vocab", "config": "config", "tokenizer": "tokenizer"}

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import regex
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,14 +17,14 @@ from nlpkit.generate.sampling import SamplingSettings
 from nlpkit.models.settings import MODEL_NAMES
 from nlpkit.tasks.names import pattern as namepattern
 from nlpkit.tasks.names.data import Alphabet, Name, NameBatches, pack, parse_names, split_names
-from nlpkit.tasks.names.model import NamesModel, prepare_training
+from nlpkit.tasks.names.model import NamesModel
 from nlpkit.tasks.names.pattern import NamePattern, fewest_characters
 from nlpkit.tasks.names.report import NearestNames, compare, show
 from nlpkit.tasks.names.sample import Constraints, sample_names
 from nlpkit.tasks.names.settings import NamesSettings
+from nlpkit.tasks.names.train import NamesRun
 from nlpkit.text.characters import Characters
 
-CPU = torch.device("cpu")
 STEMS = ["Mar", "Mas", "Val", "Alz", "Ber", "Con", "Dol", "Fer"]
 ENDS = ["ia", "ina", "ó", "a", "et", "ís d'", "vidrera, riera de"]
 NAMES = [Name(stem + end) for stem in STEMS for end in ENDS]
@@ -37,9 +36,9 @@ LABELLED = [
 
 @pytest.fixture(scope="module")
 def ngram() -> NamesModel:
-    model, trainer = prepare_training(NAMES, NAMES[:5], NamesSettings(model="ngram"), CPU)
-    assert trainer is None
-    return model
+    run = NamesRun(NAMES, NamesSettings(model="ngram"), heldout=NAMES[:5])
+    assert run.trainer is None
+    return run.named
 
 
 def sample(named: NamesModel, count: int, seed: int = 1, **limits: object) -> list[str]:
@@ -141,7 +140,8 @@ def test_every_model_learns_names_and_comes_back_from_its_folder(name: str, tmp_
     settings = NamesSettings(  # type: ignore[call-arg]
         model=name, dim=16, layers=1, heads=2, epochs=25, batch_size=4, lr=0.03
     )
-    named, trainer = prepare_training(NAMES, NAMES, settings, CPU)
+    run = NamesRun(NAMES, settings, heldout=NAMES)
+    named, trainer = run.named, run.trainer
     uniform = np.log(len(named.alphabet))
     if trainer is not None:
         assert named.loss(NAMES) > 0.7 * uniform
@@ -281,7 +281,7 @@ def test_the_fewest_characters_of_a_pattern_are_those_of_its_shortest_match(patt
 
 
 def test_labels_condition_the_names() -> None:
-    named, _ = prepare_training(LABELLED, LABELLED, NamesSettings(model="ngram"), CPU)
+    named = NamesRun(LABELLED, NamesSettings(model="ngram"), heldout=LABELLED).train()
     drawn = {label: sample(named, 200, label=label) for label in "mf"}
     for end, label, other in (("o", "m", "f"), ("a", "f", "m")):
         right, wrong = (sum(n.endswith(end) for n in drawn[one]) for one in (label, other))

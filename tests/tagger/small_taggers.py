@@ -37,6 +37,6 @@ def run_of(
     sentences: list[Sentence], seed: int = 1, vectors: Vectors | None = None, **settings: object
 ) -> TaggerRun:
     torch.set_num_threads(1)
-    small = {"hidden": 8, "word_dim": 8, "epochs": 1, "batch_tokens": 16, **settings}
+    small = {"seed": seed, "hidden": 8, "word_dim": 8, "epochs": 1, "batch_tokens": 16, **settings}
     data = TrainingData.of(sentences, LAYOUT)
-    return TaggerRun(data, TaggerSettings(**small), seed=seed, vectors=vectors)  # type: ignore[arg-type]
+    return TaggerRun(data, TaggerSettings(**small), vectors=vectors)  # type: ignore[arg-type]

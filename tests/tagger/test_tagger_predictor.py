@@ -161,7 +161,7 @@ def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
     run = run_of(ENTITIES)
     for _ in run.trainer.fit():
         pass
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     loaded = Tagger.load(str(tmp_path / "m"))
     before, after = run.tagger().scores(TEXTS), loaded.scores(TEXTS)
     assert all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
@@ -207,7 +207,7 @@ def test_every_kind_comes_back_from_its_folder(encoder: str, chars: str, tmp_pat
     vectors = Vectors.from_rows(["a\nb", "c\rd", "", "\\n"], np.eye(4, dtype=np.float32), name="v")
     for vector_words in (None, vectors):
         run = run_of([odd, odd], vectors=vector_words, encoder=encoder, chars=chars)
-        run.save(str(tmp_path / "m"), force=True)
+        run.finish().save(tmp_path / "m", force=True)
         loaded = Tagger.load(str(tmp_path / "m"))
         assert loaded.tags.tokens == run.tags.tokens
         assert loaded.lexicon.words.tokens == run.lexicon.words.tokens

@@ -70,7 +70,7 @@ def test_right_context_tells_the_two_teddies_apart() -> None:
     for one_way in (False, True):
         settings = TaggerSettings(one_way=one_way, epochs=4, hidden=32, lr=8e-3)
         torch.set_num_threads(1)
-        run = TaggerRun(data, settings, seed=1)
+        run = TaggerRun(data, settings)
         for _ in run.trainer.fit():
             pass
         run.trainer.keep_best()
@@ -91,9 +91,9 @@ def test_right_context_tells_the_two_teddies_apart() -> None:
 
 
 def test_a_crf_is_not_one_way() -> None:
-    assert TaggerSettings(one_way=True).resolved(entities=True, tokens=10, tags=3).crf == "no"
+    assert TaggerSettings(one_way=True).resolve(entities=True, tokens=10, tags=3).crf == "no"
     with pytest.raises(NlpkitError, match="not one-way"):
-        TaggerSettings(one_way=True, crf="yes").resolved(entities=True, tokens=10, tags=3)
+        TaggerSettings(one_way=True, crf="yes").resolve(entities=True, tokens=10, tags=3)
 
 
 @pytest.mark.parametrize("fine_tune", [False, True])
@@ -120,7 +120,6 @@ def test_vectors_carry_a_tag_to_words_never_seen(fine_tune: bool) -> None:
             batch_tokens=8,
             dropout=0.0,
         ),
-        seed=1,
         vectors=Vectors(words, matrix),
     )
     for _ in run.trainer.fit():
@@ -152,10 +151,10 @@ def test_iob1_in_is_iob1_out() -> None:
 
 def test_dev_sentences_choose_the_epoch(tmp_path: Path) -> None:
     data = TrainingData.of(ENTITIES, LAYOUT)
-    run = TaggerRun(data, TaggerSettings(hidden=8, epochs=3), seed=1, dev=ENTITIES)
+    run = TaggerRun(data, TaggerSettings(hidden=8, epochs=3), dev=ENTITIES)
     heldout = [p.heldout for p in run.trainer.fit() if p.heldout is not None]
     assert len(heldout) == 3
-    run.save(str(tmp_path / "m"))
+    run.finish().save(tmp_path / "m")
     assert run.trainer.counters.best_loss == min(heldout)
 
 

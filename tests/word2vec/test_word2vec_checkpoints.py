@@ -15,7 +15,7 @@ import pytest
 
 from nlpkit.errors import NlpkitError
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
-from nlpkit.word2vec.model import Run, load_checkpoint
+from nlpkit.word2vec.model import Word2VecRun, load_checkpoint
 from nlpkit.word2vec.store import LONGEST_SENTENCE, IdStore, build_store
 from nlpkit.word2vec.train import Trainer
 
@@ -24,12 +24,12 @@ HOW: dict[str, Any] = {"tokenizer": "whitespace", "pattern": None, "lower": Fals
 TEXT = b"the king sat\nthe queen sat down\n" * 50
 
 
-def begin(text: bytes, config: Word2VecConfig = CONFIG, data_hash: str = "one") -> Run:
+def begin(text: bytes, config: Word2VecConfig = CONFIG, data_hash: str = "one") -> Word2VecRun:
     store = build_store([text], config)
-    return Run(store, config, Trainer(store, config), data_hash, HOW, [])
+    return Word2VecRun(store, config, Trainer(store, config), data_hash, HOW, [])
 
 
-def resume(path: Path, config: Word2VecConfig = CONFIG, **others: Any) -> Run:
+def resume(path: Path, config: Word2VecConfig = CONFIG, **others: Any) -> Word2VecRun:
     how = HOW | others.pop("how", {})
     return load_checkpoint(path, config, how, others.pop("sources", {}), device="cpu", **others)
 

@@ -49,7 +49,7 @@ def trained(store: IdStore, config: Word2VecConfig) -> TrainState:
 def test_words_of_a_kind_come_together_and_the_loss_falls(arch: Arch, loss: Loss) -> None:
     store = toy_corpus()
     trainer = Trainer(store, toy_config(arch=arch, loss=loss, lr=0.05))
-    losses = [record.loss for record in trainer.train() if record.epoch_ended]
+    losses = [record.loss for record in trainer.train() if record.due]
     assert len(losses) == 4
     assert losses[-1] < 0.9 * losses[0]
     vectors = trainer.state().input
@@ -135,11 +135,11 @@ def test_progress_counts_up_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     store = toy_corpus(1400)
     config = toy_config(epochs=2)
     records = list(Trainer(store, config).train())
-    done = [record.words_done for record in records]
+    done = [record.words for record in records]
     assert done == sorted(done)
-    assert done[-1] == records[-1].words_total == 2 * len(store)
-    assert [r.epoch for r in records if r.epoch_ended] == [1, 2]
-    rates = [record.lr for record in records]
+    assert done[-1] == 2 * len(store)
+    assert [r.epoch for r in records if r.due] == [1, 2]
+    rates = [record.learning_rate for record in records]
     assert rates == sorted(rates, reverse=True)
     assert rates[-1] == pytest.approx(config.min_lr)
 

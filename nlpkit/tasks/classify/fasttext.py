@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nlpkit.errors import NlpkitError
+from nlpkit.tasks.classify.data import Text, join_texts
 from nlpkit.tasks.classify.predictor import Classifier
 from nlpkit.text.vocab import Vocab
 from nlpkit.vectors.fasttext import HS, MAGIC, SOFTMAX, SUPERVISED, FastTextModel, read_model
@@ -89,12 +90,12 @@ class FastTextClassifier:
         """The likeliest label of each text; ``threshold`` is for classifiers of several labels."""
         return [self.labels.tokens[index] for index in self.probabilities(texts).argmax(axis=1)]
 
-    def probabilities(self, texts: Sequence[str]) -> Floats:
+    def probabilities(self, texts: Sequence[Text]) -> Floats:
         """The probability of each label, (B, K)."""
         found = [np.zeros((0, len(self.labels)), np.float32)]
         for start in range(0, len(texts), _TEXTS_AT_ONCE):
             hidden = self._hidden(
-                [tokens_of(text) for text in texts[start : start + _TEXTS_AT_ONCE]]
+                [tokens_of(join_texts(text)) for text in texts[start : start + _TEXTS_AT_ONCE]]
             )
             found.append(self._outputs(hidden))
         return np.concatenate(found)

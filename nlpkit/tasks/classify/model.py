@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nlpkit.nn.encoders import make_encoder
-from nlpkit.tasks.classify.settings import ClassifierSettings
+from nlpkit.tasks.classify.settings import ResolvedClassifier
 
 
 class BagModel(nn.Module):
@@ -27,9 +27,8 @@ class BagModel(nn.Module):
     other numbers start at random and let features that are rare share what they have learned.
     """
 
-    def __init__(self, ratios: NDArray[np.float32], settings: ClassifierSettings) -> None:
+    def __init__(self, ratios: NDArray[np.float32], settings: ResolvedClassifier) -> None:
         super().__init__()
-        assert settings.dim is not None
         n_features, n_labels = ratios.shape
         spread = torch.empty(n_features, settings.dim).uniform_(-1, 1) / max(1, settings.dim)
         start = torch.cat([torch.from_numpy(ratios), spread], dim=1)
@@ -61,13 +60,12 @@ class SequenceModel(nn.Module):
 
     def __init__(
         self,
-        settings: ClassifierSettings,
+        settings: ResolvedClassifier,
         n_words: int,
         n_labels: int,
         vectors: NDArray[np.float32] | None = None,
     ) -> None:
         super().__init__()
-        assert settings.dim is not None
         self.settings = settings
         self.embedding = nn.Embedding(n_words, settings.dim)
         nn.init.normal_(self.embedding.weight, std=0.1)

@@ -25,8 +25,9 @@ from nlpkit.nn.inference import (
 )
 from nlpkit.registry import CLASSIFIER
 from nlpkit.schema import AGAIN
+from nlpkit.tasks.classify.data import Text, join_texts
 from nlpkit.tasks.classify.features import BagMaker, Bags, FeatureIndex
-from nlpkit.tasks.classify.settings import ClassifierSettings
+from nlpkit.tasks.classify.settings import ResolvedClassifier
 from nlpkit.text.subwords import SubwordTokenizer
 from nlpkit.text.vocab import UNK, Vocab, dump_words, read_words
 
@@ -57,7 +58,7 @@ class WordIds:
         )
 
 
-def make_bags(settings: ClassifierSettings, *, lower_first: bool = False) -> BagMaker:
+def make_bags(settings: ResolvedClassifier, *, lower_first: bool = False) -> BagMaker:
     """What turns texts into tokens and features."""
     return BagMaker(
         settings.tokenizer,
@@ -68,7 +69,7 @@ def make_bags(settings: ClassifierSettings, *, lower_first: bool = False) -> Bag
     )
 
 
-def _in_folder(settings: ClassifierSettings, folder: Path) -> ClassifierSettings:
+def _in_folder(settings: ResolvedClassifier, folder: Path) -> ResolvedClassifier:
     """Settings with the whole path of the tokeniser that lies in the folder of a model."""
     if settings.tokenizer == TOKENIZER:
         return replace(settings, tokenizer=str(folder / TOKENIZER))
@@ -82,15 +83,13 @@ def _in_folder(settings: ClassifierSettings, folder: Path) -> ClassifierSettings
 
 def check_weights(
     weights: Weights,
-    settings: ClassifierSettings,
+    settings: ResolvedClassifier,
     labels: Vocab,
     words: WordIds | None,
     folder: Path,
 ) -> None:
     """Refuse weights that are not those of a classifier with these settings, labels and words."""
     where = str(folder / modeldir.WEIGHTS)
-    if settings.dim is None:
-        schema.refuse(f"{folder / modeldir.CONFIG}: settings.dim", None, "a whole number")
     if settings.layers > len(weights) and words is not None:
         raise NlpkitError(f"{where} has too few tensors for {settings.layers} layers", hint=AGAIN)
     vectors = weights.get("vectors")
@@ -101,10 +100,9 @@ def check_weights(
 
 
 def tensor_shapes(
-    settings: ClassifierSettings, labels: Vocab, words: WordIds | None, vector_dim: int
+    settings: ResolvedClassifier, labels: Vocab, words: WordIds | None, vector_dim: int
 ) -> dict[str, schema.Shape]:
     """Every tensor by name; ``vector_dim`` is the length of given vectors, 0 without any."""
-    assert settings.dim is not None
     width = len(labels) + settings.dim
     shapes: dict[str, schema.Shape] = {}
     if words is None:
@@ -136,7 +134,7 @@ class Classifier(modeldir.Model):
 
     def __init__(
         self,
-        settings: ClassifierSettings,
+        settings: ResolvedClassifier,
         labels: Vocab,
         weights: Weights,
         words: WordIds | None = None,
@@ -167,7 +165,7 @@ class Classifier(modeldir.Model):
         return f"<Classifier: {self.settings.model}, {len(self.labels)} labels{several}>"
 
     def predict(
-        self, texts: Sequence[str], *, threshold: float = 0.5
+        self, texts: Sequence[Text], *, threshold: float = 0.5
     ) -> list[str] | list[tuple[str, ...]]:
         """The likeliest label of each text.
 
@@ -181,13 +179,14 @@ class Classifier(modeldir.Model):
         likely = [np.flatnonzero(row >= threshold) for row in rows]
         return [tuple(names[index] for index in found) for found in likely]
 
-    def probabilities(self, texts: Sequence[str]) -> Floats:
+    def probabilities(self, texts: Sequence[Text]) -> Floats:
         """The probability of each label, (B, K); the rows add up to 1 unless multi-label."""
         if isinstance(texts, str):
             raise TypeError("texts are a list of texts, not one text")
+        joined = [join_texts(text) for text in texts]
         if self.words is None:
-            return self._shares(self._bag_scores(texts, self.bags.bags))
-        return self.probabilities_of([self.bags.tokens(text) for text in texts])
+            return self._shares(self._bag_scores(joined, self.bags.bags))
+        return self.probabilities_of([self.bags.tokens(text) for text in joined])
 
     def probabilities_of(self, rows: Sequence[Sequence[str]]) -> Floats:
         """The same for texts that are tokens already."""
@@ -266,7 +265,7 @@ class Classifier(modeldir.Model):
 
     # --- files ----------------------------------------------------------------------------------
 
-    def stored_settings(self) -> ClassifierSettings:
+    def stored_settings(self) -> ResolvedClassifier:
         """Settings as ``config.json`` records them: the tokeniser lies beside it."""
         if isinstance(self.bags.tokenizer, SubwordTokenizer):
             return replace(self.settings, tokenizer=TOKENIZER)
@@ -276,9 +275,13 @@ class Classifier(modeldir.Model):
     def load(cls, path: str | os.PathLike[str]) -> Classifier:
         """A classifier from its folder."""
         config = modeldir.load_config(path, kind=CLASSIFIER)
+        if "encoder" in config.settings:
+            from nlpkit.tasks.classify.pretrained import PretrainedClassifier
+
+            return PretrainedClassifier.load(path)  # type: ignore[return-value]
         folder = Path(path)
         where = f"{folder / modeldir.CONFIG}: settings"
-        settings = schema.read(ClassifierSettings, config.settings, where)
+        settings = schema.read(ResolvedClassifier, config.settings, where)
         words = None
         if settings.model != "bow":
             known = read_words(folder / VECTOR_WORDS)

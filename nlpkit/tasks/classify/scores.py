@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,7 +76,8 @@ def score_labels(
     examples: Sequence[Example], classifier: AnyClassifier, threshold: float = 0.5
 ) -> LabelScores:
     """Classify labelled texts and compare."""
-    probabilities = classifier.probabilities([example.text for example in examples])
+    texts: list[Any] = [example.texts for example in examples]
+    probabilities = classifier.probabilities(texts)
     decided = decide(classifier, probabilities, threshold)
     labels: dict[str, Counts] = {name: Counts() for name in classifier.labels.tokens}
     confusions: Counter[tuple[str, str]] = Counter()

@@ -2,58 +2,143 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from dataclasses import dataclass, fields
+from typing import Literal
 
-from nlpkit.schema import SHARE, Ranges
+from nlpkit.errors import UsageError
+from nlpkit.models.finetune_settings import FineTuneSettings
+from nlpkit.nn.settings import EncoderSettings
+from nlpkit.settings import DATA, MODEL, WIDEST, changed, option
+from nlpkit.training.settings import TrainerSettings, batch_size, epochs
 
 BOW_STEPS = 300  # to take, if 2 to 20 times the data is that many
 ModelKind = Literal["bow", "cnn", "lstm", "gru", "transformer"]
+Pooling = Literal["max", "average", "last", "first", "attention"]
 
 
 @dataclass(frozen=True)
-class ClassifierSettings:
+class TextTuning(FineTuneSettings):
+    """How a classifier on a pre-trained encoder is made and trained."""
+
+    pretrained: str | None = None  # where the encoder came from
+    pooling: Pooling | None = None  # None: average, or last where only that has seen all
+    multi_label: bool = False
+    pairs: bool = False  # whether there are two texts
+
+
+@dataclass(frozen=True)
+class ClassifierSettings(EncoderSettings, TrainerSettings):
     """What a classifier is and how it is trained; None is decided by the model.
 
-    >>> ClassifierSettings().resolved(texts=10_000).epochs
+    >>> ClassifierSettings().resolve(texts=10_000).epochs
     2
     """
 
-    model: ModelKind = "bow"
-    tokenizer: str = "word"
-    pattern: str | None = None  # of a token, for the regex tokeniser
-    lower: bool = True
-    ngrams: int = 2  # bow: up to so many words in a row are a feature
-    dim: int | None = None  # of embeddings; for bow beside one number a label
-    hidden: int = 64  # of each direction of an encoder
-    layers: int = 1
-    positions: Literal["decay", "sinusoidal"] = "decay"  # of the transformer
-    norm: Literal["pre", "post"] = "pre"  # of the transformer
-    pooling: Literal["max", "average", "last"] = "max"
-    fine_tune: bool = False
-    multi_label: bool = False
-    dropout: float = 0.5
-    epochs: int | None = None
-    batch_size: int = 64
-    lr: float | None = None
+    model: ModelKind = option("bow", "bow is quickest and hard to beat.")
+    pretrained: str | None = option(
+        None, "A BERT, ELMo or GPT to stand on, instead of --model.", metavar="MODEL"
+    )
+    freeze: str | None = changed(FineTuneSettings, "freeze", None, group=MODEL)
+    layer_decay: float = changed(
+        FineTuneSettings,
+        "layer_decay",
+        FineTuneSettings.layer_decay,
+        help="With --pretrained: learning rate of a layer beside the one above it.",
+    )
+    multi_label: bool = option(False, "A text may have several labels (a,b) or none.", group=DATA)
+    tokenizer: str = option(
+        "word",
+        "word, simple, whitespace, char, gpt2, regex, or the path of a subword model.",
+        flags=("--tokenizer", "-t"),
+        metavar="NAME|PATH",
+        group=DATA,
+    )
+    pattern: str | None = option(
+        None, "What a token looks like, for --tokenizer regex.", metavar="REGEX", group=DATA
+    )
+    lower: bool = option(True, "Lower-case the tokens.", flags=("--lower/--no-lower",), group=DATA)
+    ngrams: int = option(2, "bow: words in a row to a feature, at most.", low=1, high=5)
+    dim: int | None = option(
+        None,
+        "Numbers in a learned embedding.",
+        low=1,
+        high=WIDEST,
+        shown_default="bow 8, else 100",
+    )
+    hidden: int = changed(EncoderSettings, "hidden", 64)
+    pooling: Pooling | None = option(
+        None,
+        "From tokens to a text; first and attention with --pretrained only.",
+        shown_default="max; average or, of a GPT, last with --pretrained",
+    )
+    dropout: float | None = changed(
+        TrainerSettings, "dropout", None, shown_default="0.5, or 0.1 with --pretrained"
+    )
+    epochs: int | None = epochs(
+        shown_default="bow 2 to 20 by the number of texts, 2 with --pretrained, else 8"
+    )
+    batch_size: int | None = batch_size(None, "Texts to a step.", "64, or 16 with --pretrained")
+    lr: float | None = changed(
+        TrainerSettings,
+        "lr",
+        None,
+        shown_default="bow 0.03, else 0.001; 0.0001 with --pretrained, 0.003 if all is frozen",
+    )
+    pairs: bool = option(
+        False, "There must be two texts, text and text2; where there are, both count.", group=DATA
+    )
+    weight_decay: float | None = changed(
+        TrainerSettings, "weight_decay", None, shown_default="bow 0, else 0.01"
+    )
+    grad_clip: float | None = changed(
+        TrainerSettings, "grad_clip", None, shown_default="bow 0, else 1"
+    )
+    eval_interval: int | None = changed(
+        TrainerSettings, "eval_interval", None, shown_default="each epoch"
+    )
 
-    RANGES: ClassVar[Ranges] = {
-        "ngrams": (1, 5),
-        "dim": (1, 2**20),
-        "hidden": (1, 2**20),
-        "layers": (1, 2**10),
-        "dropout": SHARE,
-        "batch_size": (1, 2**31 - 1),
-    }
+    def tuning(self) -> TextTuning:
+        """What was given, for a classifier on ``pretrained``."""
+        if self.model != "bow":
+            raise UsageError(f"`model` {self.model} and `pretrained` contradict each other")
+        names = {field.name for field in fields(TextTuning)}
+        given = {name: value for name, value in vars(self).items() if name in names}
+        return TextTuning(**{name: value for name, value in given.items() if value is not None})
 
-    def resolved(self, *, texts: int) -> ClassifierSettings:
+    def resolve(self, *, texts: int) -> ResolvedClassifier:
         """With everything decided: bow starts from naive Bayes and is soon done, but takes some
         steps to leave it, so few texts are gone over more often."""
+        if self.model != "transformer" and (self.positions, self.norm) != ("decay", "pre"):
+            raise UsageError("`positions` and `norm` need `model` transformer")
+        if self.pooling in ("first", "attention"):
+            raise UsageError(f"`pooling` {self.pooling} needs `pretrained`")
+        if self.freeze is not None:
+            raise UsageError("`freeze` needs `pretrained`")
         bow = self.model == "bow"
-        bow_epochs = min(20, max(2, BOW_STEPS * self.batch_size // max(1, texts)))
-        return replace(
-            self,
-            dim=(8 if bow else 100) if self.dim is None else self.dim,
-            epochs=(bow_epochs if bow else 8) if self.epochs is None else self.epochs,
-            lr=(0.03 if bow else 1e-3) if self.lr is None else self.lr,
+        batch = self.batch_size or 64
+        bow_epochs = min(20, max(2, BOW_STEPS * batch // max(1, texts)))
+        return self.resolve_as(
+            ResolvedClassifier,
+            dim=8 if bow else 100,
+            pooling="max",
+            dropout=0.5,
+            batch_size=batch,
+            epochs=bow_epochs if bow else 8,
+            lr=0.03 if bow else 1e-3,
+            weight_decay=0.0 if bow else 0.01,
+            grad_clip=0.0 if bow else 1.0,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedClassifier(ClassifierSettings):
+    """Settings that the model and the number of texts have decided."""
+
+    dim: int
+    pooling: Pooling
+    dropout: float
+    batch_size: int
+    epochs: int
+    lr: float
+    weight_decay: float
+    grad_clip: float

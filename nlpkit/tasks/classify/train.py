@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.nn.encoders import count_parameters
 from nlpkit.nn.optimizers import AdamW
 from nlpkit.nn.sparse import SparseAdagrad
@@ -26,45 +27,54 @@ from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.text.vocab import Vocab
 from nlpkit.training.batches import LengthBatches
 from nlpkit.training.loop import Trainer
-from nlpkit.training.settings import LoopSettings
-
-if TYPE_CHECKING:
-    from nlpkit.vectors.store import Vectors
+from nlpkit.training.run import Run
+from nlpkit.vectors import formats
+from nlpkit.vectors.store import Vectors
 
 MOST_VECTORS = 200_000  # the most frequent words of given vectors go into the model
 SMOOTHING = 1.0  # added to the counts of naive Bayes
 RARE = 2  # a sequence model has no embedding for a word seen fewer times
 
 
-class ClassifierRun:
+class ClassifierRun(Run):
     """One training of a classifier.
 
-    >>> run = ClassifierRun(examples, ClassifierSettings(), seed=1)  # doctest: +SKIP
-    >>> for progress in run.trainer.fit(): ...  # doctest: +SKIP
-    >>> run.save("reviews.model")  # doctest: +SKIP
+    >>> run = ClassifierRun(examples, ClassifierSettings())  # doctest: +SKIP
+    >>> run.train("reviews.model")  # doctest: +SKIP
     """
+
+    trainer: Trainer
+    unit = "texts"
 
     def __init__(
         self,
         examples: Sequence[Example],
         settings: ClassifierSettings,
         *,
-        seed: int,
         dev: Sequence[Example] = (),
-        vectors: Vectors | None = None,
+        vectors: Vectors | str | os.PathLike[str] | None = None,
         device: torch.device | None = None,
     ) -> None:
-        self.examples, self.dev, self.seed = examples, dev, seed
-        self.settings = settings.resolved(texts=len(examples))
+        if settings.fine_tune and vectors is None:
+            raise UsageError("`fine_tune` needs `vectors`")
+        self.vectors = os.fspath(vectors) if isinstance(vectors, str | os.PathLike) else None
+        self.examples, self.dev = examples, dev
+        several = any(len(example.labels) != 1 for example in examples)
+        self.settings = replace(
+            settings.resolve(texts=len(examples)),
+            multi_label=settings.multi_label or several,
+            pairs=has_pairs(examples, settings.pairs),
+            tokenizer=_full_path(settings.tokenizer),
+        )
         self.device = device or torch.device("cpu")
         counts = Counter(label for example in examples for label in example.labels)
         if not counts:
             raise NlpkitError("no labels to learn", hint="labelled texts")
         self.labels = Vocab.from_counts(counts, specials=())
-        self.targets = _targets(examples, self.labels, multi_label=self.settings.multi_label)
+        self.targets = label_targets(examples, self.labels)
         self._maker = make_bags(self.settings)
         self._words: WordIds | None = None
-        with seeded(seed, 0, self.device):
+        with seeded(settings.seed, 0, self.device):
             if self.settings.model == "bow":
                 if vectors is not None:
                     raise NlpkitError(
@@ -72,19 +82,16 @@ class ClassifierRun:
                     )
                 self._prepare_bags()
             else:
-                self._prepare_sequences(vectors)
+                self._prepare_sequences(formats.given(vectors))
         self.model.to(self.device)
-        settled = self.settings
-        assert settled.epochs is not None
+        kind = "multi-label" if self.settings.multi_label else "one label each"
+        self.summary = f"{len(examples):,} texts, {len(self.labels):,} labels, {kind}"
         self.trainer = Trainer(
             self.model,
             self._optimizers(),
             self._loss,
-            LoopSettings(
-                max_steps=self._per_epoch * settled.epochs,
-                grad_clip=0.0 if settled.model == "bow" else 1.0,
-                eval_interval=self._per_epoch,
-                seed=seed,
+            self.settings.loop(
+                self._per_epoch * self.settings.epochs, eval_interval=self._per_epoch
             ),
             evaluate=self._error if dev else None,
         )
@@ -92,10 +99,9 @@ class ClassifierRun:
     # --- the two kinds of model -----------------------------------------------------------------
 
     def _prepare_bags(self) -> None:
-        bags = self._maker.bags([example.text for example in self.examples])
+        bags = self._maker.bags([example.joined for example in self.examples])
         self.features = np.unique(bags.features)
         self._rows, self._starts = FeatureIndex(self.features).rows(bags)
-        assert self.settings.dim is not None
         width = self.settings.dim + len(self.labels)
         check_training_memory(len(self.features) * width, self.device)
         ratios = naive_bayes(self._rows, self._starts, self.targets, len(self.features))
@@ -104,7 +110,7 @@ class ClassifierRun:
         self._epoch, self._order = -1, np.zeros(0, np.int64)
 
     def _prepare_sequences(self, vectors: Vectors | None) -> None:
-        tokens = [self._maker.tokens(example.text) for example in self.examples]
+        tokens = [self._maker.tokens(example.joined) for example in self.examples]
         counts = Counter(token for row in tokens for token in row)
         given: NDArray[np.float32] | None = None
         names: list[str] = []
@@ -121,10 +127,9 @@ class ClassifierRun:
         self._vector_rows = [np.array(rows) for _, rows in looked_up]
         lengths = np.array([len(ids) for ids in self._ids])
         mean = max(1, int(lengths.mean()))
-        self._batches = LengthBatches(lengths, self.settings.batch_size * mean, self.seed)
+        self._batches = LengthBatches(lengths, self.settings.batch_size * mean, self.settings.seed)
         self._per_epoch = self._batches.per_epoch
         settings = self.settings
-        assert settings.dim is not None
         width = settings.dim + (0 if given is None else given.shape[1])
         encoder = count_parameters(
             "cnn" if settings.model == "bow" else settings.model,
@@ -139,14 +144,13 @@ class ClassifierRun:
         self.model = SequenceModel(self.settings, len(self._words.words), len(self.labels), given)
 
     def _optimizers(self) -> list[torch.optim.Optimizer]:
-        lr = self.settings.lr
-        assert lr is not None
+        lr, decay = self.settings.lr, self.settings.weight_decay
         if isinstance(self.model, BagModel):
             return [
                 SparseAdagrad(self.model.embedding.parameters(), lr),
-                AdamW(self.model.output.parameters(), lr=lr, weight_decay=0.0),
+                AdamW(self.model.output.parameters(), lr=lr, weight_decay=decay),
             ]
-        return [AdamW(self.model.parameters(), lr=lr, weight_decay=0.01, fused=True)]
+        return [AdamW(self.model.parameters(), lr=lr, weight_decay=decay, fused=True)]
 
     def _loss(self, number: int) -> tuple[torch.Tensor, int]:
         if isinstance(self.model, BagModel):
@@ -167,25 +171,39 @@ class ClassifierRun:
     def _bag_batch(self, number: int) -> NDArray[np.int64]:
         epoch, index = divmod(number, self._per_epoch)
         if epoch != self._epoch:
-            generator = np.random.default_rng([self.seed, epoch])
+            generator = np.random.default_rng([self.settings.seed, epoch])
             self._epoch, self._order = epoch, generator.permutation(len(self.examples))
         size = self.settings.batch_size
         return self._order[index * size : (index + 1) * size]
 
     def _error(self) -> float:
         """The share of held-out texts whose labels are not all right."""
-        found = self.classifier().probabilities([example.text for example in self.dev])
-        right = _targets(self.dev, self.labels, multi_label=True)
+        found = self.classifier().probabilities([example.joined for example in self.dev])
+        right = label_targets(self.dev, self.labels)
         if self.settings.multi_label:
             return float(((found >= 0.5) != (right > 0)).any(axis=1).mean())
         return float((right[np.arange(len(right)), found.argmax(axis=1)] == 0).mean())
+
+    def warnings(self) -> list[str]:
+        """What stands in the way of learning: one label, or texts without words in common."""
+        found = []
+        if len(self.labels) == 1:
+            found.append("the data has one label only: every text will get it")
+        share = self.unfamiliar()
+        if share > 0.5 and self.settings.tokenizer != "char":
+            what = "held-out texts have no token that training knows"
+            if not self.dev:
+                what = "texts have no token in common with any other"
+            ngrams = " --ngrams 4" if self.settings.model == "bow" else ""
+            found.append(f"{share:.0%} of the {what}: try -t char{ngrams}")
+        return found
 
     def unfamiliar(self) -> float:
         """The share of held-out texts in which there is no token that training knows.
 
         Without held-out texts each training text is held against all the others.
         """
-        held_out = [example.text for example in self.dev]
+        held_out = [example.joined for example in self.dev]
         if self._words is None:
             known = FeatureIndex(self.features)
             rows, starts = self._rows, self._starts
@@ -220,9 +238,8 @@ class ClassifierRun:
         weights = {name: value.cpu().numpy() for name, value in self._tensors().items()}
         return Classifier(self.settings, self.labels, weights, self._words, self._maker)
 
-    def finished(self) -> Classifier:
+    def result(self) -> Classifier:
         """The trained model, with the best weights when there were held-out texts."""
-        self.trainer.keep_best()
         metrics: dict[str, float] = {"labels": len(self.labels), "texts": len(self.examples)}
         if self.trainer.counters.best_loss is not None:
             metrics["dev_accuracy"] = 1 - self.trainer.counters.best_loss
@@ -230,44 +247,51 @@ class ClassifierRun:
         classifier.config = modeldir.ModelConfig(
             kind=CLASSIFIER,
             settings=asdict(classifier.stored_settings()),
-            seed=self.seed,
+            seed=self.settings.seed,
             data_hash=self.data_hash(),
             metrics=metrics,
         )
-        classifier.curve = self.trainer.counters.records
         return classifier
-
-    def save(self, path: str, *, force: bool = False) -> None:
-        """Write the model folder."""
-        self.finished().save(path, force=force)
 
     def data_hash(self) -> str:
         """A fingerprint of the training texts."""
-        return _hash(self.examples)
+        return hash_examples(self.examples)
 
     def common_settings(self) -> dict[str, Any]:
         """What a run that goes on with this one's checkpoint must have in common with it."""
-        return {**asdict(self.settings), "seed": self.seed, "held-out data": _hash(self.dev)}
+        return {
+            **asdict(self.settings),
+            "seed": self.settings.seed,
+            "held-out data": hash_examples(self.dev),
+            "vectors": self.vectors,
+        }
 
 
-def _hash(examples: Sequence[Example]) -> str:
+def _full_path(tokenizer: str) -> str:
+    """A subword model is found again when a run is resumed from elsewhere."""
+    return os.path.abspath(tokenizer) if os.path.exists(tokenizer) else tokenizer
+
+
+def has_pairs(examples: Sequence[Example], wanted: bool) -> bool:
+    """Whether there are two texts; where they are ``wanted`` there must be."""
+    found = any(example.second is not None for example in examples)
+    if wanted and not found:
+        raise NlpkitError("no second text", hint="a column or key text2")
+    return found
+
+
+def hash_examples(examples: Sequence[Example]) -> str:
+    """A fingerprint of labelled texts."""
     return modeldir.data_hash(
-        f"{','.join(example.labels)}\t{example.text}\n".encode("utf-8", "replace")
+        f"{','.join(example.labels)}\t{example.joined}\n".encode("utf-8", "replace")
         for example in examples
     )
 
 
-def _targets(
-    examples: Sequence[Example], labels: Vocab, *, multi_label: bool
-) -> NDArray[np.float32]:
+def label_targets(examples: Sequence[Example], labels: Vocab) -> NDArray[np.float32]:
     """Which labels each text has, (N, K) of 0 and 1."""
     targets = np.zeros((len(examples), len(labels)), np.float32)
     for row, example in enumerate(examples):
-        if len(example.labels) != 1 and not multi_label:
-            raise NlpkitError(
-                f"a text with {len(example.labels)} labels: {example.text[:40]!r}",
-                hint="`multi_label`",
-            )
         for label in example.labels:
             if label in labels:
                 targets[row, labels.ids[label]] = 1

@@ -15,13 +15,14 @@ from nlpkit import modeldir, registry
 from nlpkit.device import check_training_memory
 from nlpkit.errors import NlpkitError
 from nlpkit.models.elmo import Elmo, ElmoArchitecture, SentenceBatch
+from nlpkit.models.elmo_model import BEGIN, END, SPECIALS, ElmoModel
 from nlpkit.nn.optimizers import adamw
-from nlpkit.tasks.elmo.model import BEGIN, END, SPECIALS, ElmoModel
 from nlpkit.tasks.elmo.settings import ElmoSettings, split_filters
 from nlpkit.text.vocab import UNK, Vocab
 from nlpkit.text.word_bytes import MARKS, boundary_rows, word_rows
 from nlpkit.training.batches import Batches, Padded, Ragged
 from nlpkit.training.loop import Trainer
+from nlpkit.training.run import Run
 
 LONGEST = 400  # words that are read in a row; a longer line is cut
 EVAL_BATCHES = 16
@@ -74,8 +75,11 @@ class Sentences:
         return modeldir.data_hash([words, self.lines.ids.tobytes()])
 
 
-class ElmoRun:
-    """A training under way: ``trainer`` does the steps, ``finished()`` is the model."""
+class ElmoRun(Run):
+    """A training under way: ``train()`` gives the model."""
+
+    trainer: Trainer
+    unit = "words"
 
     def __init__(
         self,
@@ -110,7 +114,6 @@ class ElmoRun:
         model.initialize(torch.Generator().manual_seed(settings.seed))
         model.dropout = settings.dropout
         self.model = model.to(self.device)
-        self.parameters = count
         self._rows = np.concatenate(
             [
                 boundary_rows(settings.longest_word),
@@ -132,6 +135,10 @@ class ElmoRun:
             self._loss,
             settings.loop(max(1, round(settings.epochs * self._batches.per_epoch))),
             evaluate=self._heldout_loss if held_out else None,
+        )
+        self.summary = (
+            f"{sentences.tokens:,} words in {len(sentences):,} lines, {len(self.vocab):,} are "
+            f"predicted by name; {count:,} parameters"
         )
 
     def batch(self, lines: Padded) -> tuple[SentenceBatch, Tensor]:
@@ -167,9 +174,8 @@ class ElmoRun:
         """What a run that goes on with this one's checkpoint must have in common with it."""
         return asdict(self.settings)
 
-    def finished(self) -> ElmoModel:
+    def result(self) -> ElmoModel:
         """The trained model, with the best weights when there were held-out lines."""
-        self.trainer.keep_best()
         best = self.trainer.counters.best_loss
         unknown = self.vocab.ids[UNK]
         shares = self._targets[self.sentences.lines.ids] == unknown
@@ -187,12 +193,7 @@ class ElmoRun:
                 "unknown_words": float(shares.mean()),
             },
         )
-        elmo.curve = self.trainer.counters.records
         return elmo
-
-    def save(self, path: str, *, force: bool = False) -> None:
-        """Write the model folder."""
-        self.finished().save(path, force=force)
 
 
 def _between(lines: Ragged, start: int, end: int) -> Ragged:

@@ -1,4 +1,4 @@
-"""How a GPT is trained: every default, without importing torch."""
+"""How language models of running text are trained: every default, without importing torch."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nlpkit.errors import NlpkitError
-from nlpkit.models.settings import GPT2, ModelSettings, Recipe
-from nlpkit.settings import DATA, DEEPEST, LONGEST, TRAINING, WIDEST, changed, option
+from nlpkit.models.settings import GPT2, ModelSettings, Recipe, Softmax
+from nlpkit.settings import DATA, DEEPEST, LONGEST, MANY, OUTPUT, TRAINING, WIDEST, changed, option
 from nlpkit.training.settings import DType, TrainerSettings, batch_size
 
+MANY_WORDS = 10_000  # from which on a full softmax takes most of the time
+TextModelName = Literal["ngram", "mlp", "rnn", "lstm", "gru", "gpt"]
+Unit = Literal["stream", "lines", "documents"]
 _FEW = 1024  # a vocabulary up to this size can afford tables of preceding tokens
 
 
@@ -30,6 +33,20 @@ SIZES = {
     "mini": Size(layers=6, heads=6, dim=384, block_size=256, batch_size=16),
     "small": Size(layers=8, heads=8, dim=512, block_size=512, batch_size=16),
     "gpt2": Size(layers=12, heads=12, dim=768, block_size=1024, batch_size=8),
+}
+
+
+# the same names for models of one or two layers, with about as many parameters as the GPTs have
+RECURRENT = {
+    "nano": Size(layers=1, heads=1, dim=256, block_size=64, batch_size=32),
+    "micro": Size(layers=1, heads=1, dim=512, block_size=64, batch_size=32),
+    "mini": Size(layers=2, heads=1, dim=768, block_size=100, batch_size=32),
+    "small": Size(layers=2, heads=1, dim=1024, block_size=100, batch_size=32),
+    "gpt2": Size(layers=3, heads=1, dim=2048, block_size=128, batch_size=32),
+}
+FEEDFORWARD = {
+    name: Size(layers=1, heads=1, dim=dim, block_size=64, batch_size=32)
+    for name, dim in {"nano": 64, "micro": 128, "mini": 256, "small": 512, "gpt2": 1024}.items()
 }
 
 
@@ -99,3 +116,132 @@ class ResolvedGpt(GptSettings):
         few = vocab_size <= _FEW
         recipe = GPT2 if self.recipe == "gpt2" else {"previous": 3 if few else 0, "tied": not few}
         return ModelSettings(vocab_size=vocab_size, dropout=self.dropout, **sizes, **recipe)
+
+
+@dataclass(frozen=True)
+class LmSettings(GptSettings):
+    """How any language model of running text is trained; what is None depends on the model."""
+
+    model: TextModelName = option("gpt", "What is trained.")
+    order: int = option(
+        5, "Length of n-grams, up to 6; tokens that the MLP looks back on.", low=1, high=64
+    )
+    smoothing: Literal["kneser-ney", "interpolation"] = option(
+        "kneser-ney",
+        "Of n-grams: modified Kneser-Ney, or a plain mixture weighted on the held-out text.",
+    )
+    memory: int = option(
+        128, "Megabytes to sort n-grams in; more goes to temporary files.", low=1, high=1 << 20
+    )
+    hidden: int | None = option(
+        None, "Units of the MLP's layer.", low=1, high=WIDEST, shown_default="4 x --dim"
+    )
+    direct: bool = option(False, "The MLP's direct connections from embeddings to the softmax.")
+    recurrent_dropout: float = option(
+        0.0, "Share of the weights between states set to 0 in training.", low=0.0, high=0.9
+    )
+    softmax: Softmax | None = option(
+        None,
+        "Of rnn, lstm, gru: adaptive or sampled train a large vocabulary faster.",
+        shown_default="adaptive from 10,000 words on",
+    )
+    unit: Unit | None = option(
+        None,
+        "What is independent of what: nothing, each line, or documents between blank lines.",
+        group=DATA,
+        shown_default="lines for n-grams of words, else stream",
+    )
+    vocab_size: int | None = option(
+        None,
+        "Most words to know; others are <unk>.",
+        low=3,
+        high=2**31 - 1,
+        group=DATA,
+        shown_default="all for n-grams, else 20000",
+    )
+    min_count: int = option(1, "Leave out words that are rarer.", low=1, high=MANY, group=DATA)
+
+    def resolve_lm(self, tokenizer: str) -> ResolvedLm:
+        """Fill in what depends on the model and on how text is cut.
+
+        >>> LmSettings(model="lstm").resolve_lm("char").dim
+        256
+        """
+        tables = {"gpt": SIZES, "mlp": FEEDFORWARD}
+        sizes = tables.get(self.model, RECURRENT)
+        if self.size not in sizes:
+            raise NlpkitError(f"no size {self.size!r}", hint=", ".join(sizes))
+        if self.model == "ngram" and self.order > 6:
+            raise NlpkitError(f"`order` {self.order}: n-grams have at most 6 tokens", hint="5")
+        words = tokenizer in ("word", "whitespace")
+        counted = self.model == "ngram"
+        return self.resolve_as(
+            ResolvedLm,
+            recipe="modern",
+            unit="lines" if words and counted else "stream",
+            vocab_size=2**31 - 1 if counted else 20_000,
+            words=tokenizer if words else "word",
+            **vars(sizes[self.size]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedLm(LmSettings, ResolvedGpt):
+    """Settings of which everything is known but the text."""
+
+    recipe: Recipe
+    layers: int
+    heads: int
+    dim: int
+    block_size: int
+    batch_size: int
+    unit: Unit
+    vocab_size: int
+    words: str  # how words are cut, where tokens are words
+
+    def architecture(self, vocab_size: int) -> ModelSettings:
+        """The model, for a vocabulary.
+
+        >>> LmSettings(model="gru").resolve_lm("char").architecture(65).softmax
+        'full'
+        """
+        if self.model == "gpt":
+            return ResolvedGpt.architecture(self, vocab_size)
+        many = vocab_size >= MANY_WORDS and self.model != "mlp"
+        return ModelSettings(
+            model=self.model,
+            vocab_size=vocab_size,
+            block_size=self.block_size,
+            layers=self.layers,
+            dim=self.dim,
+            dropout=self.dropout,
+            order=self.order,
+            hidden=self.hidden or 0,
+            direct=self.direct,
+            recurrent_dropout=self.recurrent_dropout,
+            softmax=self.softmax or ("adaptive" if many else "full"),
+        )
+
+
+@dataclass(frozen=True)
+class WritingSettings:
+    """What a model is to write, besides how it draws."""
+
+    max_tokens: int = option(
+        200, "Tokens to write.", low=1, high=MANY, flags=("--max-tokens", "-n"), group=OUTPUT
+    )
+    samples: int = option(1, "Texts for each prompt.", low=1, high=10_000, group=OUTPUT)
+    beams: int = option(
+        0,
+        "Search for the likeliest text with so many hypotheses instead of drawing; --samples "
+        "shows the best of them.",
+        low=0,
+        high=1_000,
+        group=OUTPUT,
+    )
+    length_penalty: float = option(
+        1.0, "Of beams: above 0 favours long texts.", low=-10.0, high=10.0, group=OUTPUT
+    )
+    quantize: Literal["none", "int8"] = option(
+        "none", "Weights of 8 bits: faster, for a GPT on a CPU.", group=OUTPUT
+    )

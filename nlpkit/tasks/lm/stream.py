@@ -6,6 +6,7 @@ the batch only.
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -16,10 +17,14 @@ import torch
 from torch import Tensor
 
 from nlpkit.errors import NlpkitError
+from nlpkit.tasks.lm.words import WordCounter
 from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Bytes, Codec, first_id
 from nlpkit.text.subwords import Subwords
+from nlpkit.text.word_codec import KINDS as WORD_KINDS
+from nlpkit.text.word_codec import Words
 from nlpkit.textio import Block
+from nlpkit.training.batches import Batches
 
 _CHUNK = 1 << 22  # ids worked on at a time
 
@@ -37,11 +42,15 @@ def tokenize_stream(
     folder: str,
     errors: str = "strict",
     codec: Codec | None = None,
+    *,
+    vocab_size: int | None = None,
+    min_count: int = 1,
 ) -> TokenFile:
     """Write the ids of all blocks to a temporary file in ``folder`` and map it.
 
-    ``tokenizer`` is ``char``, ``byte`` or the path of a ``tokenizer.json``; a ``codec`` that is
-    there already is used instead. Between files of subwords stands an end-of-text mark.
+    ``tokenizer`` is ``char``, ``byte``, ``word``, ``whitespace`` or the path of a
+    ``tokenizer.json``; a ``codec`` that is there already is used instead. Between files of subwords
+    stands an end-of-text mark. ``vocab_size`` and ``min_count`` limit the words.
 
     >>> tokenize_stream([Block(b"to be", "-", 1)], "char", ".").ids.tolist()
     [4, 3, 0, 1, 2]
@@ -54,6 +63,11 @@ def tokenize_stream(
     if tokenizer == "char" and codec is None:
         points = _write(_code_points(blocks, errors), np.dtype("<u4"), folder)
         return _number_characters(points)
+    if isinstance(codec, Words) or (codec is None and tokenizer in WORD_KINDS):
+        counter = WordCounter(codec.kind if isinstance(codec, Words) else tokenizer)
+        ids = _write((counter.encode(block, errors) for block in blocks), np.dtype("<i4"), folder)
+        given = codec if isinstance(codec, Words) else None
+        return TokenFile(counter.finish(ids, vocab_size, min_count, given), ids)
     codec = codec if isinstance(codec, Subwords) else Subwords.load(tokenizer)
     dtype = np.dtype(np.uint16 if len(codec) <= 1 << 16 else np.uint32)
     return TokenFile(codec, _write(_subword_ids(blocks, codec, dtype, errors), dtype, folder))
@@ -142,6 +156,42 @@ class StreamBatches:
         rows = self._ids[places[:, None] + np.arange(self._block + 1)].astype(np.int64)
         batch = torch.from_numpy(rows)  # (B, T + 1)
         return batch[:, :-1], batch[:, 1:]
+
+
+class LineBatches:
+    """Batches of independent texts: each from a mark to the next, padded; long ones in pieces.
+
+    >>> lines = LineBatches(np.array([1, 2, 0, 3, 0]), 0, batch_size=2, block_size=4, seed=1)
+    >>> idx, targets = lines[0]
+    >>> sorted(idx.tolist()), sorted(targets.tolist())
+    ([[0, 1, 2], [0, 3, 0]], [[1, 2, 0], [3, 0, -1]])
+    """
+
+    def __init__(
+        self, ids: np.ndarray, mark: int, *, batch_size: int, block_size: int, seed: int
+    ) -> None:
+        ends = np.flatnonzero(ids == mark) + 1
+        edges = [0, *ends.tolist(), *([len(ids)] if not len(ends) or ends[-1] < len(ids) else [])]
+        inputs, targets = [], []
+        for start, stop in itertools.pairwise(edges):
+            line = np.concatenate([[mark], ids[start:stop]]).astype(np.int64)
+            for at in range(0, len(line) - 1, block_size):
+                piece = line[at : at + block_size + 1]
+                inputs.append(piece[:-1])
+                targets.append(piece[1:])
+        self._batches = Batches(
+            inputs,
+            targets,
+            tokens=batch_size * block_size,
+            most_rows=4 * batch_size,
+            seed=seed,
+            fill=(0, -1),
+        )
+        self.per_epoch = self._batches.per_epoch
+
+    def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
+        idx, targets = self._batches[number].columns
+        return torch.from_numpy(idx.ids), torch.from_numpy(targets.ids)
 
 
 def windows(

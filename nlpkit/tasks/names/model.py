@@ -1,4 +1,4 @@
-"""A generator of names: train it, keep it, let it score names. (``namesample`` draws from it.)"""
+"""A generator of names on disk, and the scores it gives (``sample.py`` draws names from it)."""
 
 from __future__ import annotations
 
@@ -19,22 +19,11 @@ from torch import Tensor
 from nlpkit import modeldir, schema, textio
 from nlpkit.errors import NlpkitError
 from nlpkit.models.base import IGNORED, LanguageModel
-from nlpkit.models.build import (
-    build_model,
-    check_training,
-    make_optimizers,
-    read_architecture,
-    read_model,
-    write_model,
-)
-from nlpkit.models.ngram import NGram
-from nlpkit.models.settings import ModelSettings
+from nlpkit.models.build import read_architecture, read_model, write_model
 from nlpkit.registry import NAMES
-from nlpkit.tasks.names.data import END, Alphabet, Name, NameBatches
+from nlpkit.tasks.names.data import END, Alphabet, Name
 from nlpkit.tasks.names.settings import NamesSettings
 from nlpkit.text.characters import Characters
-from nlpkit.training.loop import Trainer
-from nlpkit.training.settings import LoopSettings
 
 _ALPHABET = "alphabet.json"
 _NAMES = "names.txt"
@@ -186,120 +175,3 @@ def count_characters(names: Sequence[Name]) -> int:
 def bits_per_character(nats: float, text: str) -> float:
     """The score of a name for each of its characters and its end."""
     return nats / math.log(2) / (len(text) + 1)
-
-
-def prepare_training(
-    names: Sequence[Name],
-    heldout: Sequence[Name],
-    settings: NamesSettings,
-    device: torch.device,
-) -> tuple[NamesModel, Trainer | None]:
-    """A new model and its trainer; an n-gram model is ready at once and has none.
-
-    >>> names = [Name(text) for text in ["Anna", "Hanna", "Nana", "Ana"] * 10]
-    >>> settings = NamesSettings(dim=16, layers=1, epochs=2)
-    >>> model, trainer = prepare_training(names, names[:4], settings, torch.device("cpu"))
-    >>> sum(1 for progress in trainer.fit()) > 0
-    True
-    """
-    settings = settings.resolve(count_characters(names))
-    assert settings.dim is not None
-    assert settings.layers is not None
-    assert settings.batch_size is not None
-    assert settings.dropout is not None
-    alphabet = Alphabet.from_names([*names, *heldout])
-    longest = max(len(name.text) for name in [*names, *heldout])
-    architecture = ModelSettings(
-        model=settings.model,
-        vocab_size=len(alphabet),
-        block_size=max(32, longest + 1),
-        starts=alphabet.starts,
-        layers=settings.layers,
-        heads=settings.heads,
-        dim=settings.dim,
-        dropout=settings.dropout,
-        order=settings.order,
-    )
-    check_training(architecture, settings.batch_size, 32, device)
-    model = build_model(architecture, settings.seed).to(device)
-    named = NamesModel(model, alphabet, names)
-    batches = NameBatches(
-        names,
-        alphabet,
-        # an unpacked row holds one name of about seven characters
-        batch_size=settings.batch_size * (1 if model.packed else 4),
-        packed=model.packed,
-        seed=settings.seed,
-    )
-    if isinstance(model, NGram):
-        model.count(_tensors(batches, number, device) for number in range(batches.per_epoch))
-        return named, None
-    return named, _trainer(named, batches, heldout, settings, device)
-
-
-def finish_training(
-    named: NamesModel, trainer: Trainer | None, heldout: Sequence[Name], settings: NamesSettings
-) -> float:
-    """Keep the best weights and note how they came about; gives the held-out loss."""
-    if trainer is not None:
-        trainer.keep_best()
-    loss = named.loss(heldout)
-    # by the names of settings, so that the file serves as a file of settings
-    recorded = {name: value for name, value in vars(settings).items() if value is not None}
-    for internal in ("muon_lr", "patience"):
-        recorded.pop(internal)
-    named.config = modeldir.ModelConfig(
-        kind=NAMES,
-        settings={**recorded, "architecture": named.model.settings.to_dict()},
-        seed=settings.seed,
-        data_hash=hash_names([*named.trained_on, *heldout]),
-        metrics={"heldout_loss": loss},
-    )
-    named.curve = trainer.counters.records if trainer else []
-    return loss
-
-
-def hash_names(names: Sequence[Name]) -> str:
-    """A fingerprint of names."""
-    return modeldir.data_hash(f"{name}\n".encode() for name in names)
-
-
-def _trainer(
-    named: NamesModel,
-    batches: NameBatches,
-    heldout: Sequence[Name],
-    settings: NamesSettings,
-    device: torch.device,
-) -> Trainer:
-    def batch_loss(number: int) -> tuple[Tensor, int]:
-        idx, targets = _tensors(batches, number, device)
-        _, loss = named.model(idx, targets)
-        return loss, int(targets.numel())
-
-    assert settings.weight_decay is not None
-    assert settings.epochs is not None
-    optimizers = make_optimizers(
-        named.model,
-        optimizer="muon" if settings.model == "gpt" else "adamw",
-        lr=settings.lr,
-        muon_lr=settings.muon_lr,
-        weight_decay=settings.weight_decay,
-    )
-    steps = max(1, round(settings.epochs * batches.per_epoch))
-    return Trainer(
-        named.model,
-        optimizers,
-        batch_loss,
-        LoopSettings(
-            max_steps=None if settings.max_time else steps,
-            max_time=settings.max_time,
-            patience=settings.patience,
-            seed=settings.seed,
-        ),
-        evaluate=lambda: named.loss(heldout),
-    )
-
-
-def _tensors(batches: NameBatches, number: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    idx, targets = batches[number]
-    return torch.from_numpy(idx).to(device), torch.from_numpy(targets).to(device)

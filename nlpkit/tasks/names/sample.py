@@ -23,6 +23,7 @@ from nlpkit.generate.sampling import SamplingSettings
 from nlpkit.tasks.names.data import END, Name
 from nlpkit.tasks.names.model import NamesModel
 from nlpkit.tasks.names.pattern import NamePattern
+from nlpkit.tasks.names.settings import NameConstraints
 
 _BATCH = 100
 _MOST = 800  # names drawn together when none of those before was any good
@@ -30,19 +31,9 @@ _STEMS = 20  # free names drawn for each name with a text put into it
 
 
 @dataclass(frozen=True)
-class Constraints:
-    """What a name must be like."""
+class Constraints(NameConstraints):
+    """What a name must be like, and how it is drawn."""
 
-    prefix: str = ""
-    suffix: str = ""
-    contains: str = ""
-    pattern: str = ""  # a regular expression for the whole name
-    min_length: int = 1
-    max_length: int | None = None
-    label: str = ""
-    unique: bool = False  # each name once
-    novel: bool = False  # none of the names the model was trained on
-    tries: int = 10_000  # names to draw before giving up
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
 
 
@@ -67,11 +58,10 @@ def sample_names(
 ) -> Iterator[Name]:
     """Yield ``count`` names; if they cannot be found in so many tries, say how far it came.
 
-    >>> from nlpkit.tasks.names.model import prepare_training
     >>> from nlpkit.tasks.names.settings import NamesSettings
+    >>> from nlpkit.tasks.names.train import NamesRun
     >>> names = [Name(text) for text in ["Anna", "Hanna", "Nana", "Ana"] * 10]
-    >>> model, _ = prepare_training(
-    ...     names, names[:4], NamesSettings(model="ngram"), torch.device("cpu"))
+    >>> model = NamesRun(names, NamesSettings(model="ngram"), heldout=names[:4]).train()
     >>> [name.text[:2] for name in sample_names(model, 2, Constraints(prefix="Ha"), seed=1)]
     ['Ha', 'Ha']
     """

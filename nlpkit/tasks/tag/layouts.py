@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nlpkit.errors import NlpkitError
+from nlpkit.settings import DATA, MANY, option
 from nlpkit.text.conll import CONLLU_COLUMNS, DOCUMENT_START, FIELD, Format, Layout
 
 SAMPLE_LINES = 400
@@ -19,10 +20,31 @@ _NODE_ID = re.compile(r"[0-9]+(-[0-9]+|\.[0-9]+)?$")
 class LayoutChoice:
     """What the user said of a file; None is to be detected. Columns are counted from 1."""
 
-    format: Format | None = None
-    column: str | None = None  # of CoNLL-U, by name: upos, xpos, feats:Number, misc:NER
-    token_column: int | None = None
-    tag_column: int | None = None
+    format: Format | None = option(
+        None,
+        "How the data is written: CoNLL-U, other columns, word/TAG lines, or a string, "
+        "a tab and a tag for each character.",
+        shown_default="detected",
+        group=DATA,
+    )
+    column: str | None = option(
+        None,
+        "CoNLL-U column of the tag; misc:NER is the value of NER in it.",
+        metavar="NAME",
+        shown_default="upos",
+        group=DATA,
+    )
+    token_column: int | None = option(
+        None, "Column of the token.", low=1, high=MANY, shown_default="detected", group=DATA
+    )
+    tag_column: int | None = option(
+        None,
+        "Column of the tag; negative from the end.",
+        low=-MANY,
+        high=MANY,
+        shown_default="entities if any, else the last",
+        group=DATA,
+    )
     usual_column: str = "upos"  # of CoNLL-U when none is named
 
 

@@ -46,7 +46,7 @@ from nlpkit.tasks.tag.features import (
     WordFeatures,
     dropout_rate,
 )
-from nlpkit.tasks.tag.settings import TaggerSettings
+from nlpkit.tasks.tag.settings import ResolvedTagger
 from nlpkit.text.vocab import UNK, Vocab
 
 CLUE_DROPOUT = 0.3
@@ -115,12 +115,11 @@ class WordEncoder(nn.Module):
     vectors: Tensor
 
     def __init__(
-        self, settings: TaggerSettings, words: Vocab, n_chars: int, vectors: np.ndarray | None
+        self, settings: ResolvedTagger, words: Vocab, n_chars: int, vectors: np.ndarray | None
     ) -> None:
         super().__init__()
         self.settings = settings
         self.unknown = words.ids[UNK]
-        assert settings.word_dropout is not None
         rates = [dropout_rate(count, settings.word_dropout) for count in words.counts]
         self.register_buffer("hide_rates", torch.tensor(rates), persistent=False)
         self.word = nn.Embedding(len(words), settings.word_dim, sparse=True)
@@ -165,7 +164,6 @@ class WordEncoder(nn.Module):
         if self.training:
             # hidden as a whole: no part may rely on another
             rate = self.settings.part_dropout
-            assert rate is not None
             parts = [part * (torch.rand_like(part[:, :1]) >= rate) for part in parts]
         if self.has_vectors:
             # never hidden: words without one are enough to learn to do without
@@ -278,7 +276,7 @@ class TaggerModel(nn.Module):
 
     def __init__(
         self,
-        settings: TaggerSettings,
+        settings: ResolvedTagger,
         words: Vocab,
         n_chars: int,
         n_tags: int,
@@ -289,7 +287,6 @@ class TaggerModel(nn.Module):
         parts: list[list[bool]] | None = None,
     ) -> None:
         super().__init__()
-        assert settings.dropout is not None
         self.words = WordEncoder(settings, words, n_chars, vectors)
         self.encoder = make_encoder(
             settings.encoder,

@@ -32,7 +32,7 @@ from nlpkit.registry import TAGGER
 from nlpkit.tasks.tag.batches import cut_long
 from nlpkit.tasks.tag.clues import CluePlaces
 from nlpkit.tasks.tag.features import Lexicon
-from nlpkit.tasks.tag.settings import TaggerSettings
+from nlpkit.tasks.tag.settings import ResolvedTagger
 from nlpkit.tasks.tag.weights import check_weights
 from nlpkit.tasks.tag.words import NumpyWords
 from nlpkit.text.conll import Layout
@@ -69,7 +69,7 @@ class Entity(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _About:
+class About:
     """What ``layout.json`` holds."""
 
     scheme: Scheme | None
@@ -87,7 +87,7 @@ class Tagger(modeldir.Model):
 
     def __init__(
         self,
-        settings: TaggerSettings,
+        settings: ResolvedTagger,
         lexicon: Lexicon,
         tags: Vocab,
         weights: Weights,
@@ -239,16 +239,20 @@ class Tagger(modeldir.Model):
     def load(cls, path: str | os.PathLike[str]) -> Tagger:
         """A tagger from its folder."""
         config = modeldir.load_config(path, kind=TAGGER)
+        if "encoder" in config.settings and isinstance(config.settings["encoder"], dict):
+            from nlpkit.tasks.tag.pretrained import PretrainedTagger
+
+            return PretrainedTagger.load(path)
         folder = Path(path)
         where = f"{folder / modeldir.CONFIG}: settings"
-        settings = schema.read(TaggerSettings, config.settings, where)
+        settings = schema.read(ResolvedTagger, config.settings, where)
         raw = modeldir.read_json(folder / LAYOUT)
         if not isinstance(raw, dict) or raw.get("version") != VERSION:
             raise NlpkitError(
                 f"{path} looks at words in the way of another version of nlpkit",
                 hint="train it again",
             )
-        about = schema.read(_About, raw, str(folder / LAYOUT))
+        about = schema.read(About, raw, str(folder / LAYOUT))
         known = read_words(folder / VECTOR_WORDS)
         lexicon = Lexicon(
             Vocab.load(str(folder / WORDS)).having(UNK, folder / WORDS),

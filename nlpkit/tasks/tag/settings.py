@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from dataclasses import dataclass, fields, replace
+from typing import Literal
 
-from nlpkit.errors import NlpkitError
-from nlpkit.schema import SHARE, Ranges
+from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.models.finetune_settings import FineTuneSettings
+from nlpkit.nn.settings import EncoderSettings
+from nlpkit.settings import LONGEST, MODEL, TRAINING, WIDEST, changed, option
+from nlpkit.training.settings import TrainerSettings, epochs
 
 Switch = Literal["auto", "yes", "no"]
 FEW_TOKENS = 100_000
@@ -15,71 +18,148 @@ EPOCH_TOKENS = 600_000  # to see in all, if 12 to 30 times the data is that much
 
 
 @dataclass(frozen=True)
-class TaggerSettings:
-    """What a tagger is and how it is trained; ``auto`` and None are decided by the tags.
+class TagTuning(FineTuneSettings):
+    """How a tagger on a pre-trained encoder is made and trained."""
 
-    >>> TaggerSettings().resolved(entities=True, tokens=1000, tags=9).crf
+    pretrained: str | None = None  # where the encoder came from
+    pieces: Literal["first", "mean"] = "first"
+    crf: Switch = "auto"
+    batch_tokens: int = 512
+    epochs: int = 3
+    unit: Literal["word"] = "word"
+    one_way: bool = False
+
+
+@dataclass(frozen=True)
+class TaggerSettings(EncoderSettings, TrainerSettings):
+    """What a tagger is and how it is trained; ``auto`` and None are decided by the data.
+
+    >>> TaggerSettings().resolve(entities=True, tokens=1000, tags=9).crf
     'yes'
     """
 
-    unit: Literal["word", "char"] = "word"
-    encoder: Literal["lstm", "gru", "cnn", "transformer"] = "lstm"
-    layers: int = 1
-    hidden: int = 128  # of each direction
-    one_way: bool = False
-    positions: Literal["decay", "sinusoidal"] = "decay"  # of the transformer
-    norm: Literal["pre", "post"] = "pre"  # of the transformer
-    crf: Switch = "auto"
-    chars: Literal["cnn", "lstm", "none"] = "cnn"
-    affixes: Switch = "auto"
-    clues: Literal["yes", "no"] = "yes"
-    fine_tune: bool = False
-    word_dim: int = 100
-    dropout: float | None = None
-    word_dropout: float | None = None  # a word seen n times is hidden in s / (s + n) of cases
-    part_dropout: float | None = None  # how often one kind of a word's features is hidden
-    epochs: int | None = None
-    batch_tokens: int | None = None
-    lr: float | None = None
+    unit: Literal["word", "char"] | None = option(
+        None, "What a token is: a word, or one character.", shown_default="word"
+    )
+    encoder: Literal["lstm", "gru", "cnn", "transformer"] = option(
+        "lstm", "What looks at the context."
+    )
+    pretrained: str | None = option(
+        None, "A BERT, ELMo or GPT to stand on, instead of --encoder.", metavar="MODEL"
+    )
+    freeze: str | None = changed(FineTuneSettings, "freeze", None, group=MODEL)
+    layer_decay: float = changed(
+        FineTuneSettings,
+        "layer_decay",
+        FineTuneSettings.layer_decay,
+        help="With --pretrained: learning rate of a layer beside the one above it.",
+    )
+    pieces: Literal["first", "mean"] = option(
+        "first", "With --pretrained: a word's state is its first piece's, or the mean of all."
+    )
+    one_way: bool = option(False, "Look at the words before only, not behind.")
+    crf: Switch = option(
+        "auto",
+        "Score whole tag sequences; auto is yes for entities, and for words with up to 64 tags.",
+    )
+    chars: Literal["cnn", "lstm", "none"] = option("cnn", "What looks at the characters of a word.")
+    affixes: Switch = option("auto", "Use prefixes and suffixes; auto is no for entities.")
+    clues: Literal["yes", "no"] = option("yes", "Score words and their neighbours directly too.")
+    word_dim: int = option(100, "Numbers in a learned word embedding.", low=1, high=WIDEST)
+    dropout: float | None = changed(
+        TrainerSettings, "dropout", None, shown_default="0.33; 0.5 for entities"
+    )
+    word_dropout: float | None = option(
+        None,
+        "Hide a word seen n times in s/(s+n) of cases, to learn unknown words.",
+        low=0.0,
+        high=1e6,
+        shown_default="0.25; 0.5 for entities",
+        group=TRAINING,
+    )
+    part_dropout: float | None = option(
+        None,
+        "How often one kind of a word's features is hidden.",
+        low=0.0,
+        high=0.9,
+        shown_default="0.1; 0 for entities",
+        group=TRAINING,
+    )
+    epochs: int | None = epochs(shown_default="12 to 30 by the size of the data")
+    batch_tokens: int | None = option(
+        None,
+        "Tokens to a step.",
+        low=1,
+        high=LONGEST,
+        shown_default="128 to 256 by the size of the data",
+        group=TRAINING,
+    )
+    lr: float | None = changed(
+        TrainerSettings, "lr", None, shown_default="0.002; 0.004 for few entities"
+    )
+    weight_decay: float = changed(TrainerSettings, "weight_decay", 0.01)
+    eval_interval: int | None = changed(
+        TrainerSettings, "eval_interval", None, shown_default="each epoch"
+    )
 
-    RANGES: ClassVar[Ranges] = {
-        "layers": (1, 2**10),
-        "hidden": (1, 2**20),
-        "word_dim": (1, 2**20),
-        "dropout": SHARE,
-        "part_dropout": SHARE,
-    }
+    def tuning(self) -> TagTuning:
+        """What was given, for a tagger on ``pretrained``."""
+        names = {field.name for field in fields(TagTuning)}
+        given = {name: value for name, value in vars(self).items() if name in names}
+        return TagTuning(**{name: value for name, value in given.items() if value is not None})
 
-    def resolved(self, *, entities: bool, tokens: int, tags: int) -> TaggerSettings:
+    def resolve(
+        self, *, entities: bool, tokens: int, tags: int, pairs: bool = False
+    ) -> ResolvedTagger:
         """With everything decided by the kind and number of tags and of tokens to learn from.
 
         Entities want stronger dropout and no affixes; little data wants small batches and to be
         gone over more often. A CRF helps all tags of words, as long as there are few of them.
+        ``pairs`` of a string and a tag for each character have characters as tokens.
         """
         if self.one_way and self.crf == "yes":
             raise NlpkitError(
                 "a CRF decides on the whole sentence, words behind included, so it is not one-way",
                 hint="`crf` no, or without `one_way`",
             )
-        by_word = self.unit == "word"
-        affixes: Switch = "yes" if by_word and not entities else "no"
-        few = tokens < FEW_TOKENS
-        chain = entities or (by_word and tags <= FEW_TAGS)
-        batch = min(256, max(128, tokens // 400))
-        epochs = min(30, max(12, EPOCH_TOKENS // max(1, tokens)))
-        return replace(
-            self,
-            crf=("yes" if chain and not self.one_way else "no") if self.crf == "auto" else self.crf,
-            affixes=affixes if self.affixes == "auto" else self.affixes,
-            chars=self.chars if by_word else "none",
-            dropout=(0.5 if entities else 0.33) if self.dropout is None else self.dropout,
-            word_dropout=(
-                (0.5 if entities else 0.25) if self.word_dropout is None else self.word_dropout
-            ),
-            part_dropout=(
-                (0.0 if entities else 0.1) if self.part_dropout is None else self.part_dropout
-            ),
-            epochs=epochs if self.epochs is None else self.epochs,
-            batch_tokens=batch if self.batch_tokens is None else self.batch_tokens,
-            lr=(4e-3 if few and entities else 2e-3) if self.lr is None else self.lr,
+        if self.encoder != "transformer" and (self.positions, self.norm) != ("decay", "pre"):
+            raise UsageError("`positions` and `norm` need `encoder` transformer")
+        unit = self.unit or ("char" if pairs else "word")
+        by_word = unit == "word"
+        chain = (entities or (by_word and tags <= FEW_TAGS)) and not self.one_way
+        affixes = by_word and not entities
+        found = self.resolve_as(
+            ResolvedTagger,
+            dropout=0.5 if entities else 0.33,
+            word_dropout=0.5 if entities else 0.25,
+            part_dropout=0.0 if entities else 0.1,
+            epochs=min(30, max(12, EPOCH_TOKENS // max(1, tokens))),
+            batch_tokens=min(256, max(128, tokens // 400)),
+            lr=4e-3 if tokens < FEW_TOKENS and entities else 2e-3,
+            unit=unit,
         )
+        return replace(
+            found,
+            crf=_decided(self.crf, chain),
+            affixes=_decided(self.affixes, affixes),
+            chars=self.chars if by_word else "none",
+        )
+
+
+def _decided(switch: Switch, auto: bool) -> Switch:
+    if switch != "auto":
+        return switch
+    return "yes" if auto else "no"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedTagger(TaggerSettings):
+    """Settings that the data has decided."""
+
+    unit: Literal["word", "char"]
+    dropout: float
+    word_dropout: float
+    part_dropout: float
+    epochs: int
+    batch_tokens: int
+    lr: float

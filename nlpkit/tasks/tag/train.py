@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.metrics.spans import score_tags
 from nlpkit.nn.encoders import count_parameters
 from nlpkit.nn.optimizers import AdamW
 from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.registry import TAGGER
 from nlpkit.tasks.tag.batches import TaggedData, cut_long, cut_tagged
+from nlpkit.tasks.tag.check import find_illegal
 from nlpkit.tasks.tag.features import MIX, Lexicon
 from nlpkit.tasks.tag.model import TaggerModel
 from nlpkit.tasks.tag.predictor import INNER_SCHEME, Tagger
@@ -28,20 +30,16 @@ from nlpkit.text.schemes import Scheme, convert, detect_scheme, legal_transition
 from nlpkit.text.vocab import Vocab
 from nlpkit.training.batches import LengthBatches
 from nlpkit.training.loop import Trainer
-from nlpkit.training.settings import LoopSettings
-
-if TYPE_CHECKING:
-    from nlpkit.vectors.store import Vectors
+from nlpkit.training.run import Run
+from nlpkit.vectors import formats
+from nlpkit.vectors.store import Vectors
 
 MOST_VECTORS = 200_000  # the most frequent words of given vectors go into the model
-CLIP = 1.0
 CLUE_LR = 0.1
 # Scores of clues are kept small, as in a linear CRF with a penalty beside the sum of all losses: it
 # weighs most against what is rare. A row pays its share whenever a batch looks at it.
 CLUE_PENALTY = 0.2
 TABLE_RATE = 10.0  # how much faster embeddings are learned, to begin with: Adagrad slows down
-WEIGHT_DECAY = 0.01
-WARMUP = 0.05
 
 
 @dataclass(frozen=True)
@@ -71,46 +69,53 @@ class TrainingData:
             )
         return cls(filled, layout, detect_scheme(sentence.tags for sentence in filled))
 
+    def warnings(self, shown: int = 5) -> list[str]:
+        """What is odd about the tags: the first illegal sequences, or one tag everywhere."""
+        found = find_illegal(self.sentences, self.scheme)
+        rest = len(found) - shown
+        lines = found[:shown]
+        if rest > 0:
+            lines.append(f"and {rest:,} more like these: nlpkit tag check")
+        if len({tag for sentence in self.sentences for tag in sentence.tags}) == 1:
+            lines.append("the data has one tag only: every word will get it")
+        return lines
 
-class TaggerRun:
+
+class TaggerRun(Run):
     """One training of a tagger.
 
-    >>> run = TaggerRun(data, TaggerSettings(), seed=1)  # doctest: +SKIP
-    >>> for progress in run.trainer.fit(): ...  # doctest: +SKIP
-    >>> run.save("pos.model")  # doctest: +SKIP
+    >>> run = TaggerRun(data, TaggerSettings())  # doctest: +SKIP
+    >>> run.train("pos.model")  # doctest: +SKIP
     """
+
+    trainer: Trainer
 
     def __init__(
         self,
         data: TrainingData,
         settings: TaggerSettings,
         *,
-        seed: int,
         dev: Sequence[Sentence] = (),
-        vectors: Vectors | None = None,
+        vectors: Vectors | str | os.PathLike[str] | None = None,
         device: torch.device | None = None,
     ) -> None:
-        self.data, self.seed, self.dev = data, seed, [s for s in dev if s.tokens]
-        self.settings = settings.resolved(
+        if settings.fine_tune and vectors is None:
+            raise UsageError("`fine_tune` needs `vectors`")
+        self.vectors = os.fspath(vectors) if isinstance(vectors, str | os.PathLike) else None
+        self.data, self.dev = data, [s for s in dev if s.tokens]
+        self.settings = settings.resolve(
             entities=data.scheme is not None,
             tokens=sum(len(sentence.tokens) for sentence in data.sentences),
             tags=len({tag for sentence in data.sentences for tag in sentence.tags}),
+            pairs=data.layout.format == "pairs",
         )
-        batch_tokens, epochs, lr = (
-            self.settings.batch_tokens,
-            self.settings.epochs,
-            self.settings.lr,
-        )
-        assert batch_tokens is not None
-        assert epochs is not None
-        assert lr is not None
         self.device = device or torch.device("cpu")
         # cut before conversion: half an entity is no legal sequence of the inner scheme
         pieces = [(sentence, piece) for sentence in data.sentences for piece in self._cut(sentence)]
         tag_rows = [self._inner(sentence.tags[piece]) for sentence, piece in pieces]
         counts = Counter(tag for row in tag_rows for tag in row)
-        self.tags = Vocab.from_counts(_with_companions(counts, data.scheme), specials=())
-        words, matrix = _given_vectors(vectors)
+        self.tags = Vocab.from_counts(with_companions(counts, data.scheme), specials=())
+        words, matrix = _given_vectors(formats.given(vectors))
         tokens = [sentence.tokens[piece] for sentence, piece in pieces]
         self.lexicon = Lexicon.build(
             (word for row in tokens for word in row),
@@ -118,12 +123,14 @@ class TaggerRun:
             affixes=self.settings.affixes == "yes",
         )
         self._arrays = TaggedData(tokens, [self.tags.encode(row) for row in tag_rows], self.lexicon)
-        self._batches = LengthBatches(self._arrays.lengths, batch_tokens, seed)
+        self._batches = LengthBatches(
+            self._arrays.lengths, self.settings.batch_tokens, settings.seed
+        )
         entities = data.scheme is not None
         legal = legal_transitions(self.tags.tokens, INNER_SCHEME) if entities else None
         parts = tag_parts(self.tags.tokens) if entities else None
         self._check_memory()
-        with seeded(seed, 0, self.device):
+        with seeded(settings.seed, 0, self.device):
             self.model = TaggerModel(
                 self.settings,
                 self.lexicon.words,
@@ -135,34 +142,38 @@ class TaggerRun:
                 legal,
                 parts,
             ).to(self.device)
+        scheme = f", {data.scheme} entities" if data.scheme else ""
+        self.summary = (
+            f"{len(data.sentences):,} sentences, {len(self.lexicon.words):,} words, "
+            f"{len(self.tags):,} tags{scheme}"
+        )
         self._arrays.features = self.model.prepared(self._arrays.features)
-        tables = self.model.words.tables()
-        clues = [] if self.model.clues is None else [self.model.clues.near, self.model.clues.far]
-        linear = [table.table.weight for table in clues]
-        by_row = {id(table) for table in (*tables, *linear)}
-        others = [p for p in self.model.parameters() if id(p) not in by_row]
         self.trainer = Trainer(
             self.model,
-            [
-                AdamW(others, lr=lr, weight_decay=WEIGHT_DECAY, fused=True),
-                SparseAdagrad(tables, lr * TABLE_RATE),
-                *(
-                    SparseAdagrad(
-                        [table.table.weight], CLUE_LR, CLUE_PENALTY / batch_tokens / table.counts
-                    )
-                    for table in clues
-                ),
-            ],
+            self._optimizers(),
             self._loss,
-            LoopSettings(
-                max_steps=self._batches.per_epoch * epochs,
-                warmup=WARMUP,
-                grad_clip=CLIP,
+            self.settings.loop(
+                self._batches.per_epoch * self.settings.epochs,
                 eval_interval=self._batches.per_epoch,
-                seed=seed,
             ),
             evaluate=self._error if self.dev else None,
         )
+
+    def _optimizers(self) -> list[torch.optim.Optimizer]:
+        """AdamW for all but tables, of which only the rows in a batch are looked at."""
+        lr, batch = self.settings.lr, self.settings.batch_tokens
+        tables = self.model.words.tables()
+        clues = [] if self.model.clues is None else [self.model.clues.near, self.model.clues.far]
+        by_row = {id(table) for table in (*tables, *(clue.table.weight for clue in clues))}
+        others = [p for p in self.model.parameters() if id(p) not in by_row]
+        return [
+            AdamW(others, lr=lr, weight_decay=self.settings.weight_decay, fused=True),
+            SparseAdagrad(tables, lr * TABLE_RATE),
+            *(
+                SparseAdagrad([clue.table.weight], CLUE_LR, CLUE_PENALTY / batch / clue.counts)
+                for clue in clues
+            ),
+        ]
 
     def _cut(self, sentence: Sentence) -> list[slice]:
         tags = sentence.tags
@@ -214,9 +225,8 @@ class TaggerRun:
             layout=self.data.layout,
         )
 
-    def finished(self) -> Tagger:
+    def result(self) -> Tagger:
         """The trained model, with the best weights when there were held-out sentences."""
-        self.trainer.keep_best()
         metrics: dict[str, float] = {"tags": len(self.tags), "words": len(self.lexicon.words)}
         best = self.trainer.counters.best_loss
         if best is not None:
@@ -225,20 +235,15 @@ class TaggerRun:
         tagger.config = modeldir.ModelConfig(
             kind=TAGGER,
             settings=asdict(self.settings),
-            seed=self.seed,
+            seed=self.settings.seed,
             data_hash=self.data_hash(),
             metrics=metrics,
         )
-        tagger.curve = self.trainer.counters.records
         return tagger
-
-    def save(self, path: str, *, force: bool = False) -> None:
-        """Write the model folder."""
-        self.finished().save(path, force=force)
 
     def data_hash(self) -> str:
         """A fingerprint of the training sentences."""
-        return _hash(self.data.sentences)
+        return hash_sentences(self.data.sentences)
 
     def common_settings(self) -> dict[str, Any]:
         """What a run that goes on with this one's checkpoint must have in common with it."""
@@ -246,18 +251,19 @@ class TaggerRun:
         return {
             **asdict(self.settings),
             **layout,
-            "seed": self.seed,
-            "held-out data": _hash(self.dev),
+            "held-out data": hash_sentences(self.dev),
+            "vectors": self.vectors,
         }
 
 
-def _hash(sentences: Sequence[Sentence]) -> str:
+def hash_sentences(sentences: Sequence[Sentence]) -> str:
+    """A fingerprint of sentences."""
     return modeldir.data_hash(
         line.encode("utf-8", "surrogatepass") for sentence in sentences for line in sentence.lines
     )
 
 
-def _with_companions(counts: Counter[str], scheme: Scheme | None) -> dict[str, int]:
+def with_companions(counts: Counter[str], scheme: Scheme | None) -> dict[str, int]:
     """With every tag of each entity type, so that any span of a known type can be predicted."""
     if scheme is None:
         return counts

@@ -17,11 +17,11 @@ from nlpkit.tasks.tag.features import (
     VECTOR_MIX,
     Lexicon,
 )
-from nlpkit.tasks.tag.settings import TaggerSettings
+from nlpkit.tasks.tag.settings import ResolvedTagger
 
 
 def check_weights(
-    weights: Weights, settings: TaggerSettings, lexicon: Lexicon, n_tags: int, where: str
+    weights: Weights, settings: ResolvedTagger, lexicon: Lexicon, n_tags: int, where: str
 ) -> None:
     """Refuse weights that are not those of a tagger with these settings, words and tags."""
     if settings.layers > len(weights):
@@ -40,7 +40,7 @@ def check_weights(
 
 
 def tensor_shapes(
-    settings: TaggerSettings, lexicon: Lexicon, n_tags: int, vector_dim: int
+    settings: ResolvedTagger, lexicon: Lexicon, n_tags: int, vector_dim: int
 ) -> dict[str, Shape]:
     """Every tensor by name; ``vector_dim`` is the length of given vectors, 0 without any."""
     size = MIX + (VECTOR_MIX if lexicon.vector_words else 0)
@@ -64,7 +64,7 @@ def tensor_shapes(
 
 
 def _word_shapes(
-    settings: TaggerSettings, lexicon: Lexicon, size: int, vector_dim: int
+    settings: ResolvedTagger, lexicon: Lexicon, size: int, vector_dim: int
 ) -> dict[str, Shape]:
     buckets = AFFIX_BUCKETS if lexicon.affixes else SHAPE_BUCKETS
     width = settings.word_dim + AFFIX_DIM
@@ -89,7 +89,7 @@ def _word_shapes(
     return {**shapes, "mix.weight": (size, width), "mix.bias": (size,)}
 
 
-def _clue_shapes(settings: TaggerSettings, n_tags: int, vector_dim: int) -> dict[str, Shape]:
+def _clue_shapes(settings: ResolvedTagger, n_tags: int, vector_dim: int) -> dict[str, Shape]:
     if settings.clues == "no":
         return {}
     places = CluePlaces.of(settings.one_way)

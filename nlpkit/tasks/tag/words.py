@@ -13,7 +13,7 @@ import numpy as np
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, under
 from nlpkit.tasks.tag.clues import FAR_CLUES, find_rows
 from nlpkit.tasks.tag.features import SLOPE, Lexicon, WordFeatures
-from nlpkit.tasks.tag.settings import TaggerSettings
+from nlpkit.tasks.tag.settings import ResolvedTagger
 from nlpkit.text.vocab import UNK
 
 WORDS_AT_ONCE = 128
@@ -38,7 +38,7 @@ class NumpyWords:
 
     def __init__(
         self,
-        settings: TaggerSettings,
+        settings: ResolvedTagger,
         lexicon: Lexicon,
         weights: Weights,
         clues: Weights,

@@ -5,12 +5,13 @@ Imports nothing that takes time, so that it is in place before the rest is loade
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 STOPPED = 130  # exit code
@@ -25,6 +26,25 @@ def stop_signals() -> list[int]:
         for number in known
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN
     ]
+
+
+@contextlib.contextmanager
+def ask_to_stop() -> Iterator[Callable[[], bool]]:
+    """The first signal is noted, to be answered when there is time; a second one interrupts."""
+    asked = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = {number: signal.signal(number, note) for number in stop_signals()}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def run_interruptible(run: Callable[[], None]) -> None:

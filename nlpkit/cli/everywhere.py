@@ -1,0 +1,134 @@
+"""What every command has without declaring it: -o, --quiet, --header, --seed random.
+
+``frame.Command`` adds the flags that a command lacks, takes their values out again before the
+command runs, and keeps them here, where ``output.open_output`` and ``output.Notes`` look.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import difflib
+import functools
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from nlpkit.settings import LARGEST_SEED
+from nlpkit.textio import LONGEST_LINE_VARIABLE
+
+RANDOM = "random"
+# commands that show other commands, or write files and nothing else
+NO_OUTPUT = ("demo",)
+PLAIN_VARIABLES = (LONGEST_LINE_VARIABLE, "NLPKIT_FAULT", "NLPKIT_COMPLETE")
+
+
+@dataclass(frozen=True)
+class Everywhere:
+    """The values of these flags in the command that is running."""
+
+    output: str = "-"
+    header: bool = False
+    quiet: bool = False
+
+
+_NONE = Everywhere()
+current: contextvars.ContextVar[Everywhere] = contextvars.ContextVar("current", default=_NONE)
+
+
+def _declare(
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to write; - is standard output."
+        ),
+    ] = "-",
+    header: Annotated[
+        bool, typer.Option("--header", help="A first line with the names of columns.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No notes or progress on stderr.")
+    ] = False,
+) -> None: ...
+
+
+@functools.cache
+def _declared() -> dict[str, Any]:
+    app = typer.Typer(add_completion=False)
+    app.command()(_declare)
+    return {one.name: one for one in typer.main.get_command(app).params}
+
+
+def missing(name: str | None, params: list[Any]) -> list[Any]:
+    """The flags that a command lacks and could do with."""
+    has = {one.name for one in params}
+    flags = {flag for one in params for flag in (*one.opts, *one.secondary_opts)}
+    declared = _declared()
+    lacking = []
+    if "output" not in has and "-o" not in flags and name not in NO_OUTPUT:
+        lacking.append(declared["output"])
+    shown = next((one for one in params if one.name == "format"), None)
+    if shown is not None and "tsv" in str(shown.type_descriptor.annotation) and "header" not in has:
+        lacking.append(declared["header"])
+    if "quiet" not in has and "-q" not in flags:
+        lacking.append(declared["quiet"])
+    return lacking
+
+
+@contextlib.contextmanager
+def taken(ctx: Any, added: list[Any]) -> Iterator[None]:
+    """Within this, the added flags are known here and no longer to the command."""
+    values = {one.name: ctx.params.pop(one.name) for one in added}
+    # stdin and stdout of a shell may hold -o /dev/stdout: that is a file like any other
+    token = current.set(Everywhere(**values))
+    try:
+        yield
+    finally:
+        current.reset(token)
+
+
+# --- seeds --------------------------------------------------------------------------------------
+
+
+def draw_seed(args: list[str], variable: str) -> tuple[list[str], int | None]:
+    """Arguments in which ``--seed random`` is a number, and that number.
+
+    >>> draw_seed(["--seed", "3"], "")
+    (['--seed', '3'], None)
+    """
+    drawn = secrets.randbelow(LARGEST_SEED)
+    found, used = list(args), False
+    for place, argument in enumerate(found):
+        if argument == "--":
+            break
+        if argument == f"--seed={RANDOM}":
+            found[place], used = f"--seed={drawn}", True
+        elif argument == RANDOM and place and found[place - 1] == "--seed":
+            found[place], used = str(drawn), True
+    if not used and os.environ.get(variable) == RANDOM and "--seed" not in found:
+        found, used = ["--seed", str(drawn), *found], True
+    return found, drawn if used else None
+
+
+# --- variables ----------------------------------------------------------------------------------
+
+
+def mistyped(prefix: str, params: list[Any], commands: list[str]) -> Iterator[tuple[str, str]]:
+    """Variables of the environment that stand for nothing, each with the nearest that does."""
+    known = [f"{prefix}_{one.name.upper()}" for one in params]
+    others = [f"NLPKIT_{name.upper().replace('-', '_')}" for name in commands]
+    for name in sorted(os.environ):
+        if not name.startswith("NLPKIT_") or name in known or name in PLAIN_VARIABLES:
+            continue
+        if name.startswith(f"{prefix}_"):
+            # vectors_evaluate_analogies is no mistyped option of vectors evaluate
+            near = difflib.get_close_matches(name, known, 1, 0.6)
+        elif any(name.startswith(f"{other}_") for other in others):
+            continue  # of another command
+        else:
+            near = difflib.get_close_matches(name, [*known, *PLAIN_VARIABLES[:1]], 1, 0.6)
+        yield name, near[0] if near else ""

@@ -1,0 +1,166 @@
+"""``nlpkit lm sample``, ``score`` and ``next``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from nlpkit import textio
+from nlpkit.cli import lm_use, options
+from nlpkit.cli.flags import with_settings
+from nlpkit.cli.output import open_output, rows_format, write_rows
+from nlpkit.generate.settings import SamplingSettings
+from nlpkit.tasks.lm.settings import WritingSettings
+from nlpkit.text.vocab import on_one_line
+
+
+@with_settings(SamplingSettings, WritingSettings, temperature=0.8)
+def sample(
+    sampling: SamplingSettings,
+    writing: WritingSettings,
+    model: options.Model,
+    prompt: lm_use.Prompt = None,
+    prompt_file: lm_use.PromptFile = None,
+    prompts: lm_use.Prompts = None,
+    stop: lm_use.Stop = None,
+    logit_bias: lm_use.LogitBias = None,
+    interactive: lm_use.Interactive = False,
+    turn: lm_use.Turn = None,
+    stream: lm_use.Stream = None,
+    format: lm_use.SampleFormat = None,
+    json: options.Json = False,
+    stats: lm_use.Stats = False,
+    seed: options.Seed = 1,
+    device: options.UseDevice = "auto",
+    threads: options.Threads = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Let any language model write.
+
+    Prompts on standard input, one per line, are continued together. A text ends at --max-tokens, at
+    --stop or where the model ends it (the end of a line, where it was trained on lines). Keys of
+    --json: prompt, text, tokens, logprobs (natural logarithms, by token), finish (length or stop);
+    with --beams score and logprob.
+
+    Examples:
+      $ nlpkit lm train sample_corpora/tales.txt -o lstm.model --model lstm --max-time 30s
+      $ nlpkit lm sample lstm.model "Once upon a time" -n 100
+      $ nlpkit lm sample lstm.model "The " -n 60 --typical-p 0.9 --presence-penalty 0.3
+      $ nlpkit lm sample lstm.model "The king" -n 20 --beams 4 --samples 2 --json
+    """
+    chosen = options.pick_format(format, json, "text")
+    lm_use.run_sample(
+        lm_use.Request(
+            model,
+            prompt,
+            prompt_file,
+            prompts,
+            stop or [],
+            stream,
+            logit_bias or [],
+            chosen,
+            stats,
+            interactive,
+            turn,
+            seed,
+            device,
+            threads,
+            quiet,
+        ),
+        sampling,
+        writing,
+        gpt=False,
+    )
+
+
+def score(
+    model: options.Model,
+    inputs: options.Inputs = None,
+    lines: lm_use.Lines = False,
+    tokens: lm_use.Tokens = False,
+    stride: lm_use.Stride = None,
+    json: options.Json = False,
+    device: options.UseDevice = "auto",
+    threads: options.Threads = 0,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Say how well a model predicts text: perplexity by token and word, bits per byte.
+
+    Perplexity per word and bits per byte can be compared between tokenisers. Text of any length is
+    read in constant memory. Columns and keys: perplexity, bits_per_token, bits_per_byte, tokens,
+    bytes, perplexity_per_word, words (between white space); for models of words also unknown and
+    perplexity_of_known; with --lines also text. Keys of --tokens: token, logprob (natural
+    logarithm).
+
+    Examples:
+      $ nlpkit lm train sample_corpora/tales.txt -o 3gram.model --model ngram --order 3 -t word
+      $ nlpkit lm score 3gram.model sample_corpora/tales.txt
+      $ printf 'Once upon a time.\\nking the saw\\n' | nlpkit lm score 3gram.model --lines
+      $ printf 'Once upon a time.\\n' | nlpkit lm score 3gram.model --tokens
+    """
+    lm_use.run_score(
+        model,
+        inputs,
+        lines=lines,
+        tokens=tokens,
+        stride=stride,
+        json=json,
+        device=device,
+        threads=threads,
+        encoding=encoding,
+        errors=errors,
+        quiet=quiet,
+        gpt=False,
+    )
+
+
+def next_(
+    model: options.Model,
+    text: Annotated[
+        str | None,
+        typer.Argument(metavar="TEXT", help="What comes before.", show_default="one per line"),
+    ] = None,
+    count: Annotated[
+        int, typer.Option("-k", "--count", min=1, max=10_000, help="Continuations to show.")
+    ] = 5,
+    words: Annotated[
+        bool, typer.Option("--words", help="Whole words instead of single tokens.")
+    ] = False,
+    format: Annotated[
+        Literal["table", "tsv", "jsonl"] | None,
+        typer.Option("--format", "-f", help="How to show rows.", show_default="table or tsv"),
+    ] = None,
+    json: options.Json = False,
+    threads: options.Threads = 0,
+) -> None:
+    """Show the likeliest continuations of a text, with their probabilities.
+
+    Without TEXT each line of standard input is one. With --words the likeliest ways to go on to
+    the end of a word are searched for. Columns and keys: text, next, probability.
+
+    Examples:
+      $ nlpkit lm train sample_corpora/tales.txt -o 3gram.model --model ngram --order 3 -t word
+      $ nlpkit lm next 3gram.model "Once upon a" -k 3
+      $ printf 'the old\\nthe young\\n' | nlpkit lm next 3gram.model --json
+    """
+    import torch
+
+    from nlpkit.parallel import worker_count
+    from nlpkit.tasks.lm.ask import next_tokens, next_words
+    from nlpkit.tasks.lm.model import TextModel
+
+    torch.set_num_threads(worker_count(threads))
+    chosen = rows_format(format, json)
+    found = TextModel.load(model)
+    texts = [text] if text is not None else textio.read_lines(options.resolve_inputs(None))
+    ask = next_words if words else next_tokens
+    rows = (
+        (one, new if chosen == "jsonl" else on_one_line(new), round(probability, 6))
+        for one in texts
+        for new, probability in ask(found, one, count)
+    )
+    with open_output("-") as out:
+        write_rows(out, ("text", "next", "probability"), rows, chosen)

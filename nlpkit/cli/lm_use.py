@@ -1,0 +1,399 @@
+"""Writing and scoring with any language model: what ``lm`` and ``gpt`` sample and score share."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from nlpkit import settings as limits
+from nlpkit import textio
+from nlpkit.cli import options
+from nlpkit.cli.output import Notes, Writer, open_output
+from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.generate.settings import SamplingSettings
+from nlpkit.tasks.lm.settings import WritingSettings
+
+if TYPE_CHECKING:
+    from nlpkit.tasks.lm.model import Continuation, TextModel
+
+_STREAM = 1 << 12
+
+Prompt = Annotated[
+    str | None,
+    typer.Argument(metavar="PROMPT", help="Text to go on from; - reads one per line."),
+]
+PromptFile = Annotated[
+    str | None,
+    typer.Option("--prompt-file", metavar="FILE", help="Go on from the whole of a file."),
+]
+Prompts = Annotated[
+    str | None,
+    typer.Option(
+        "--prompts",
+        metavar="FILE",
+        help="Go on from each prompt of a file of JSON lines; they may have several lines.",
+    ),
+]
+Stop = Annotated[
+    list[str] | None,
+    typer.Option("--stop", metavar="TEXT", help="End before this text; may be repeated."),
+]
+Stream = Annotated[
+    bool | None,
+    typer.Option(
+        "--stream/--no-stream", help="Show tokens as they come.", show_default="on a terminal"
+    ),
+]
+LogitBias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--logit-bias",
+        metavar="TOKEN=N",
+        help="Add a number to the logit of a token; -100 forbids it. May be repeated.",
+    ),
+]
+SampleFormat = Annotated[
+    Literal["text", "jsonl"] | None,
+    typer.Option("--format", "-f", help="text: prompt and text; jsonl: one object per text."),
+]
+Stats = Annotated[bool, typer.Option("--stats", help="Say how fast it was, on stderr.")]
+Interactive = Annotated[
+    bool,
+    typer.Option(
+        "--interactive", "-i", help="A conversation on a terminal; Ctrl-C stops a sentence."
+    ),
+]
+Turn = Annotated[
+    str | None,
+    typer.Option(
+        "--turn",
+        metavar="TEMPLATE",
+        help="What a turn of --interactive looks like; {text} is what was typed.",
+        show_default="{text}",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What ``sample`` was asked for, besides how to draw."""
+
+    model: str
+    prompt: str | None
+    prompt_file: str | None
+    prompts: str | None
+    stop: list[str]
+    stream: bool | None
+    logit_bias: list[str]
+    format: str
+    stats: bool
+    interactive: bool
+    turn: str | None
+    seed: int
+    device: str
+    threads: int
+    quiet: bool
+
+
+def run_sample(
+    request: Request, sampling: SamplingSettings, writing: WritingSettings, *, gpt: bool
+) -> None:
+    """Load a model and let it write."""
+    import torch
+
+    from nlpkit.parallel import worker_count
+    from nlpkit.tasks.lm.model import GptModel, TextModel
+    from nlpkit.text.codec import count_ids
+
+    torch.set_num_threads(worker_count(request.threads))
+    given = (request.prompt, request.prompt_file, request.prompts)
+    if sum(one is not None for one in given) > 1:
+        raise UsageError("give one of PROMPT, --prompt-file and --prompts")
+    prompts = [""] if request.interactive else _prompts(request)
+    model = (GptModel if gpt else TextModel).load(request.model)
+    bias = tuple(_bias(model, text) for text in request.logit_bias)
+    sampling = replace(sampling, logit_bias=bias)
+    sampling.check_vocab(count_ids(model.codec))
+    notes = Notes(request.quiet)
+    chosen = _make_ready(model, prompts, request, writing, notes)
+    notes.say(f"device {chosen}")
+    if request.interactive:
+        from nlpkit.cli.lm_chat import converse
+
+        converse(model, sampling, writing, request.stop, request.turn or "{text}", request.seed)
+    elif writing.beams:
+        _write_beams(model, prompts, request, sampling, writing)
+    else:
+        _write_samples(model, prompts, request, sampling, writing)
+
+
+def _make_ready(
+    model: TextModel, prompts: list[str], request: Request, writing: WritingSettings, notes: Notes
+) -> Any:
+    from nlpkit.device import pick_device
+
+    read = sum(len(model.encode_prompt(text)) for text in prompts)
+    int8 = writing.quantize == "int8"
+    device = "cpu" if request.device == "auto" and int8 else request.device
+    tokens = writing.samples * (read + len(prompts) * writing.max_tokens)
+    chosen = pick_device(device, model.work(tokens))
+    model.model.to(chosen)
+    if writing.beams:
+        return chosen
+    if int8 or model.pays_to_compile(writing.max_tokens):
+        _announce_compiler(notes)
+    if int8:
+        model.quantize()
+    else:
+        model.speed_up(writing.max_tokens)
+    return chosen
+
+
+def _announce_compiler(notes: Notes) -> None:
+    from nlpkit.kernels.compiling import FIRST_TIME, is_compiled
+    from nlpkit.kernels.transformer import step
+
+    if not is_compiled(step):
+        notes.say(FIRST_TIME)
+
+
+def _bias(model: TextModel, text: str) -> tuple[int, float]:
+    token, equals, number = text.rpartition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        equals = ""
+    if not equals or not token or not -1e4 <= value <= 1e4:
+        raise UsageError(f"--logit-bias {text!r} is not TOKEN=N, such as ' the=-5'")
+    ids = model.codec.encode(token)
+    if len(ids) != 1:
+        raise UsageError(f"--logit-bias {text!r}: {token!r} is {len(ids)} tokens for this model")
+    return ids[0], value
+
+
+def _prompts(request: Request) -> list[str]:
+    if request.prompt_file is not None:
+        return ["".join(block.text() for block in textio.read_blocks([request.prompt_file]))]
+    if request.prompts is not None:
+        from nlpkit.tasks.lm.examples import read_examples
+
+        paths = options.resolve_inputs([request.prompts])
+        name = textio.source_name(request.prompts)
+        return [one.prompt for one in read_examples(textio.read_lines(paths), name, answers=False)]
+    if request.prompt == textio.STDIN:
+        lines = list(textio.read_lines(options.resolve_inputs([textio.STDIN])))
+        if not lines:
+            raise NlpkitError("no prompt on standard input", hint="one prompt per line")
+        return lines
+    return [request.prompt or ""]
+
+
+def _write_samples(
+    model: TextModel,
+    prompts: list[str],
+    request: Request,
+    sampling: SamplingSettings,
+    writing: WritingSettings,
+) -> None:
+    from nlpkit.device import memory_advice
+
+    rows = [text for text in prompts for _ in range(writing.samples)]
+    as_json = request.format == "jsonl"
+    on_terminal = sys.stdout is not None and sys.stdout.isatty()
+    wanted = on_terminal if request.stream is None else request.stream
+    live = len(rows) == 1 and not as_json and wanted
+    started, drawn, first = time.perf_counter(), 0, 0.0
+    finished: list[Continuation] = []
+    with open_output("-") as out, memory_advice("fewer --samples or prompts at a time"):
+        if live:
+            out.write(rows[0])
+            out.flush()
+        for step in model.continue_prompts(
+            rows,
+            writing.max_tokens,
+            sampling,
+            request.seed,
+            stop=request.stop,
+            log_probabilities=as_json,
+        ):
+            drawn += len(step)
+            first = first or time.perf_counter() - started
+            finished = [row for row, _ in step]
+            if live and step[0][1]:
+                out.write(step[0][1])
+                out.flush()
+        if live:
+            out.write("\n")
+        else:
+            _write_texts(out, model, finished, as_json)
+    if request.stats:
+        seconds = time.perf_counter() - started
+        Notes().say(
+            f"{drawn} tokens in {seconds:.2f} s, {drawn / seconds:.1f} tokens/s, "
+            f"first after {first:.3f} s"
+        )
+
+
+def _write_texts(
+    out: Writer, model: TextModel, finished: list[Continuation], as_json: bool
+) -> None:
+    for row in finished:
+        if not as_json:
+            out.write(f"{row.prompt}{row.text}\n")
+            continue
+        out.write_json(
+            {
+                "prompt": row.prompt,
+                "text": row.text,
+                "tokens": [model.codec.decode([index]) for index in row.ids],
+                "logprobs": [round(score, 5) for score in row.log_probabilities],
+                "finish": "stop" if row.stopped else "length",
+            }
+        )
+
+
+def _write_beams(
+    model: TextModel,
+    prompts: list[str],
+    request: Request,
+    sampling: SamplingSettings,
+    writing: WritingSettings,
+) -> None:
+    from nlpkit.device import memory_advice
+
+    with open_output("-") as out, memory_advice("fewer --beams"):
+        for prompt in prompts:
+            found = model.search(prompt, writing, sampling, request.stop)
+            for text, beam in found[: writing.samples]:
+                if request.format == "jsonl":
+                    out.write_json(
+                        {
+                            "prompt": prompt,
+                            "text": text,
+                            "score": round(beam.score, 5),
+                            "logprob": round(beam.log_probability, 5),
+                            "finish": "stop" if beam.ended else "length",
+                        }
+                    )
+                else:
+                    out.write(f"{prompt}{text}\n")
+
+
+# --- scores ---------------------------------------------------------------------------------------
+
+Lines = Annotated[bool, typer.Option("--lines", help="Score each line on its own.")]
+Tokens = Annotated[
+    bool,
+    typer.Option(
+        "--tokens", help="Show every token: as coloured text on a terminal, else as JSON lines."
+    ),
+]
+Stride = Annotated[
+    int | None,
+    typer.Option(
+        "--stride",
+        min=1,
+        max=limits.LONGEST,
+        help="Tokens from window to window.",
+        show_default="half a block",
+    ),
+]
+
+
+def run_score(
+    path: str,
+    inputs: list[str] | None,
+    *,
+    lines: bool,
+    tokens: bool,
+    stride: int | None,
+    json: bool,
+    device: str,
+    threads: int,
+    encoding: str,
+    errors: str,
+    quiet: bool,
+    gpt: bool,
+) -> None:
+    """Load a model and score text, a block of it at a time."""
+    import torch
+
+    from nlpkit.device import pick_device
+    from nlpkit.parallel import worker_count
+    from nlpkit.tasks.lm.model import GptModel, TextModel
+
+    torch.set_num_threads(worker_count(threads))
+    model = (GptModel if gpt else TextModel).load(path)
+    paths = options.resolve_inputs(inputs)
+    chosen = pick_device(device, model.work(sum(map(_guess_size, paths))))
+    model.model.to(chosen)
+    blocks = textio.read_blocks(paths, encoding=encoding, errors=errors)
+    with open_output("-") as out:
+        if tokens:
+            from nlpkit.cli.lm_show import write_tokens
+
+            write_tokens(out, model, (block.text(errors) for block in blocks), stride, json)
+        elif lines:
+            texts = (line for block in blocks for line in block.lines(errors))
+            _score_lines(out, model, texts, stride, json)
+        else:
+            _score_all(out, model, blocks, errors, stride, json)
+    Notes(quiet).say(f"device {chosen}")
+
+
+def _score_lines(
+    out: Writer, model: TextModel, texts: Iterable[str], stride: int | None, json: bool
+) -> None:
+    for text in texts:
+        record = {**_score_record(model, model.score(text, stride)), "text": text}
+        if json:
+            out.write_json(record)
+        else:
+            out.write("\t".join(str(value) for value in record.values()) + "\n")
+
+
+def _score_all(
+    out: Writer,
+    model: TextModel,
+    blocks: Iterator[textio.Block],
+    errors: str,
+    stride: int | None,
+    json: bool,
+) -> None:
+    found = model.score_blocks(blocks, errors, stride)
+    if not found.tokens:
+        raise NlpkitError("no text to score", hint="a file that is not empty")
+    record = _score_record(model, found)
+    if json:
+        out.write_json(record)
+    else:
+        out.write("".join(f"{name}\t{value}\n" for name, value in record.items()))
+
+
+def _score_record(model: TextModel, found: Any) -> dict[str, Any]:
+    from nlpkit.text.word_codec import Words
+
+    record: dict[str, Any] = {
+        "perplexity": round(found.perplexity, 4),
+        "bits_per_token": round(found.bits_per_token, 4),
+        "bits_per_byte": round(found.bits_per_byte, 4),
+        "tokens": found.tokens,
+        "bytes": found.bytes,
+        "perplexity_per_word": round(found.perplexity_per_word, 4),
+        "words": found.words,
+    }
+    if isinstance(model.codec, Words):
+        record["unknown"] = found.unknown
+        record["perplexity_of_known"] = round(found.perplexity_of_known, 4)
+    return record
+
+
+def _guess_size(path: str) -> int:
+    """Bytes of a file; of a stream, which may be of any length, a guess."""
+    return os.path.getsize(path) if os.path.isfile(path) else _STREAM

@@ -1,0 +1,210 @@
+"""``nlpkit qa``: train, answer, evaluate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nlpkit import modeldir, textio
+from nlpkit import settings as limits
+from nlpkit.cli import options
+from nlpkit.cli.flags import with_settings
+from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.output import Notes, check_output, open_output, rows_format, write_rows
+from nlpkit.cli.progress_training import draw_run, prepare_torch
+from nlpkit.errors import NlpkitError
+from nlpkit.tasks.qa.settings import QaSettings
+
+if TYPE_CHECKING:
+    from nlpkit.tasks.qa.model import Answers
+
+app = new_app("Answer questions by spans of a text: train, answer, evaluate.")
+ThresholdFlag = Annotated[
+    float | None,
+    typer.Option(
+        "--threshold",
+        min=-1e6,
+        max=1e6,
+        help="No answer where that scores so much more than the best span.",
+        show_default="the model's own",
+    ),
+]
+COLUMNS = ("answer", "probability", "score", "text", "start", "end")
+
+
+@app.command(cls=Command)
+@with_settings(QaSettings)
+def train(
+    *,
+    data: Annotated[str, typer.Argument(metavar="TRAIN", help="Questions: SQuAD's JSON, or TSV.")],
+    pretrained: Annotated[
+        str, typer.Option("--pretrained", metavar="MODEL", help="The BERT to start from.")
+    ],
+    output: options.NewModel,
+    dev: Annotated[
+        str | None,
+        typer.Option(
+            "--dev",
+            metavar="FILE",
+            help="Held-out questions: the best epoch is kept, the threshold of no answer tuned.",
+        ),
+    ] = None,
+    settings: QaSettings,
+    device: options.Device = "auto",
+    threads: options.Threads = 0,
+    resume: options.Resume = False,
+    force: options.Force = False,
+    config: options.Config = None,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Learn to answer questions by spans of a text.
+
+    Takes SQuAD's JSON (1.1 or 2.0), or lines of question<TAB>text<TAB>answer, with or without a
+    header; an empty answer says that the text has none. Rows whose column split says other than
+    train are left out, and are those of --dev. Long texts are read in windows that overlap.
+
+    Examples:
+      $ nlpkit qa train sample_corpora/questions.tsv --pretrained world.bert -o qa.model --epochs 4
+    """
+    from nlpkit.models.finetune import open_encoder
+    from nlpkit.tasks.qa.data import check_answers, read_questions
+    from nlpkit.tasks.qa.model import need_bert
+    from nlpkit.tasks.qa.train import QaRun
+
+    notes = Notes(quiet)
+    modeldir.check_new(output, force=force)
+    questions = read_questions(data, encoding=encoding, errors=errors)
+    check_answers(questions, textio.source_name(data))
+    held = []
+    if dev is not None:
+        held = read_questions(dev, split="test", encoding=encoding, errors=errors)
+    chosen = prepare_torch(device, threads, notes)
+    encoder = need_bert(open_encoder(pretrained), pretrained)
+    run = QaRun(questions, encoder, settings, dev=held, device=chosen, pretrained=pretrained)
+    draw_run(run, output, notes, resume=resume, force=force)
+
+
+@app.command(cls=Command)
+def answer(
+    model: options.Model,
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to ask.")],
+    inputs: options.Inputs = None,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", metavar="TEXT", help="The text itself, instead of files."),
+    ] = None,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, max=limits.MANY, help="Spans to show.")
+    ] = 1,
+    threshold: ThresholdFlag = None,
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    output: options.Output = "-",
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+) -> None:
+    """Find the answer to a question in texts, a text a line; the best over all of them.
+
+    Columns, and keys of jsonl: answer, probability, score, text (its number, from 1), start and
+    end (characters of the text). A question that has no answer there gives a row with an empty
+    answer and the probability of that.
+
+    Examples:
+      $ nlpkit qa answer qa.model "Who wrote it?" --text "It was written by Ann in 1901."
+      $ nlpkit qa answer qa.model "what do people eat in sweden ?" sample_corpora/world.txt -n 3
+    """
+    from nlpkit.tasks.qa.model import QaModel
+
+    chosen = rows_format(format, json)
+    if text is not None and inputs:
+        raise UsageError("--text and files contradict each other")
+    if text is not None:
+        texts = [text]
+    else:
+        paths = options.resolve_inputs(inputs)
+        texts = list(textio.read_lines(paths, encoding=encoding, errors=errors))
+    if not question.strip() or not any(one.strip() for one in texts):
+        raise NlpkitError("an empty question, or no text to look for its answer in")
+    reader = QaModel.load(model)
+    found = reader.answer(question, texts, count=count)
+    limit = reader.threshold if threshold is None else threshold
+    with open_output(output) as out:
+        write_rows(out, COLUMNS, _rows(found, limit), chosen)
+
+
+def _rows(found: Answers, threshold: float | None) -> list[tuple[Any, ...]]:
+    if found.best(threshold) is None:
+        return [("", found.probability, found.nothing, None, None, None)]
+    return [
+        (span.answer, span.probability, span.score, span.text + 1, span.start, span.end)
+        for span in found.spans
+    ]
+
+
+@app.command(cls=Command)
+def evaluate(
+    model: options.Model,
+    test: Annotated[str, typer.Argument(metavar="TEST", help="Questions with their answers.")],
+    threshold: ThresholdFlag = None,
+    predictions: Annotated[
+        str | None,
+        typer.Option(
+            "--predictions",
+            metavar="FILE",
+            help="Write the answers as JSON, by id, for the official script.",
+        ),
+    ] = None,
+    json: options.Json = False,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+) -> None:
+    """Score a model on questions: exact match and F1, by the official rules of SQuAD.
+
+    Where some questions have no answer, those with and without are scored apart, too. The keys of
+    --json are questions, exact, f1, and the same with the endings _answerable and _unanswerable.
+
+    Examples:
+      $ nlpkit qa evaluate qa.model sample_corpora/questions.tsv
+      $ nlpkit qa evaluate qa.model sample_corpora/questions.tsv --json --predictions answers.json
+    """
+    from nlpkit.tasks.qa.data import read_questions
+    from nlpkit.tasks.qa.model import QaModel
+
+    if predictions is not None:
+        check_output(predictions)
+    questions = read_questions(test, split="test", encoding=encoding, errors=errors)
+    reader = QaModel.load(model)
+    limit = reader.threshold if threshold is None else threshold
+    asked = [(question.question, [question.context]) for question in questions]
+    found = reader.answer_all(asked, count=1)
+    best = [one.best(limit) for one in found]
+    answers = ["" if one is None else one.answer for one in best]
+    if predictions is not None:
+        with open_output(predictions) as out:
+            out.write_json({one.id: answer for one, answer in zip(questions, answers, strict=True)})
+    record = _scores(answers, [question.references for question in questions])
+    with open_output("-") as out:
+        if json:
+            out.write_json(record)
+        else:
+            for name, value in record.items():
+                shown = f"{value:,}" if isinstance(value, int) else f"{100 * value:.2f}"
+                out.write(f"{name:<22} {shown}\n")
+
+
+def _scores(answers: list[str], references: list[list[str]]) -> dict[str, float]:
+    from nlpkit.metrics.squad import score_answers
+
+    parts = {"": [True, False], "_answerable": [True], "_unanswerable": [False]}
+    record: dict[str, float] = {}
+    for ending, kinds in parts.items():
+        kept = [place for place, ones in enumerate(references) if bool(ones) in kinds]
+        if ending and len(kept) in (0, len(answers)):
+            continue
+        scores = score_answers([answers[i] for i in kept], [references[i] for i in kept])
+        record[f"questions{ending}"] = scores.questions
+        record[f"exact{ending}"], record[f"f1{ending}"] = scores.exact, scores.f1
+    return record

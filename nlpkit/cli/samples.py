@@ -1,0 +1,74 @@
+"""``nlpkit samples``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Annotated
+
+import typer
+
+from nlpkit import textio
+from nlpkit.cli import options
+from nlpkit.cli.frame import Command, new_app
+from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
+from nlpkit.errors import NlpkitError
+from nlpkit.samples import list_samples, sample_folder
+
+app = new_app()
+FOLDER = "sample_corpora"
+
+
+@app.command(cls=Command)
+def samples(
+    place: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME|DIR",
+            help="A sample to write, or a folder to copy them all to.",
+            show_default="list them",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace copies that are there.")] = False,
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """List the sample corpora, write one, or copy them to a folder.
+
+    The examples of all help pages read them from sample_corpora/ in the current folder, where
+    'nlpkit samples .' puts them. Columns (keys of jsonl): name, bytes, what.
+
+    Examples:
+      $ nlpkit samples
+      $ nlpkit samples world.txt | head -3
+      $ nlpkit samples . --force
+    """
+    found = list_samples()
+    if place is None:
+        with open_output("-") as out:
+            write_rows(out, ["name", "bytes", "what"], found, rows_format(format, json))
+        return
+    by_name = {sample.name: sample for sample in found}
+    if place in by_name:
+        with open_output("-") as out:
+            for chunk in textio.read_chunks(str(sample_folder() / place)):
+                out.write_bytes(chunk)
+        return
+    if not os.path.isdir(place):
+        raise NlpkitError(
+            f"no sample and no folder: {place}", hint=f". for this folder, or {', '.join(by_name)}"
+        )
+    target = os.path.join(place, FOLDER)
+    if os.path.realpath(target) == os.path.realpath(sample_folder()):
+        Notes(quiet).say(f"{target}: the sample corpora are here already")
+        return
+    if os.path.exists(target) and not force:
+        raise NlpkitError(f"{target} exists", hint="--force to replace it")
+    from nlpkit.folders import atomic_folder, check_place
+
+    check_place(target)
+    with atomic_folder(target) as folder:
+        for sample in found:
+            shutil.copyfile(sample_folder() / sample.name, folder / sample.name)
+    Notes(quiet).say(f"{len(found)} sample corpora to {target}")

@@ -1,0 +1,134 @@
+"""What a model thinks likelier in one sentence than in another: the words that could fill a blank.
+
+    In Texas they like to buy _      against      In New York they like to buy _
+
+A model gives the log-probability of every candidate in both; here they are ranked and drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nlpkit.errors import NlpkitError
+
+BLANK = "_"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A candidate and its log-probability in both sentences."""
+
+    token: str
+    first: float
+    second: float
+
+    @property
+    def difference(self) -> float:
+        """By how much it is likelier in the first, in nats."""
+        return self.first - self.second
+
+
+def split_blank(text: str, *, at_end: bool) -> tuple[str, str]:
+    """What stands before and behind the blank, of which there is one.
+
+    >>> split_blank("They like to buy _.", at_end=False)
+    ('They like to buy ', '.')
+    """
+    count = text.count(BLANK)
+    if count != 1:
+        what = "no blank" if not count else f"{count} blanks"
+        raise NlpkitError(f"{what} in {text!r}", hint=f"one {BLANK} where a word is to stand")
+    before, after = text.split(BLANK)
+    if at_end and after.strip():
+        raise NlpkitError(
+            f"the blank of {text!r} is not at the end",
+            hint="this model reads from left to right: end with the blank",
+        )
+    return before, after
+
+
+def compare(
+    tokens: Sequence[str],
+    first: np.ndarray,
+    second: np.ndarray,
+    count: int | None = 30,
+) -> list[Compared]:
+    """The ``count`` candidates that are likeliest in either sentence (None: all of them), those
+    that the first one favours most at the top.
+
+    >>> logs = np.log([[0.5, 0.3, 0.2], [0.1, 0.3, 0.6]])
+    >>> [row.token for row in compare(["a", "b", "c"], logs[0], logs[1], count=2)]
+    ['a', 'c']
+    """
+    best = np.maximum(first, second)
+    chosen = np.argsort(-best, kind="stable")[: len(tokens) if count is None else count]
+    rows = [Compared(tokens[i], float(first[i]), float(second[i])) for i in chosen.tolist()]
+    return sorted(rows, key=lambda row: -row.difference)
+
+
+def scatter_text(rows: Sequence[Compared], width: int = 79, height: int = 24) -> str:
+    """The scatter plot for a terminal: to the right likelier in the first, up in the second."""
+    from nlpkit.vectors.plot import terminal_view
+
+    points = _points(rows)
+    middle = (points.max(axis=0) + points.min(axis=0)) / 2 if len(points) else 0.0
+    centred = (points - middle) / max(float(np.abs(points - middle).max(initial=0.0)), 1e-9)
+    return terminal_view(
+        [row.token.strip() or repr(row.token) for row in rows], centred, width=width, height=height
+    )
+
+
+def draw_scatter(rows: Sequence[Compared], titles: tuple[str, str], path: str) -> None:
+    """The scatter plot as a picture, or as a page to hover over when the name ends in .html."""
+    if path.lower().endswith(".html"):
+        from nlpkit import textio
+        from nlpkit.hoverpage import scatter_page
+
+        notes = [
+            f"{row.token!r}: {math.exp(row.first):.3%} and {math.exp(row.second):.3%}"
+            for row in rows
+        ]
+        places = [(float(x), float(y)) for x, y in _points(rows)]
+        labels = [row.token for row in rows]
+        title = f"{titles[0]}  /  {titles[1]}"
+        textio.write_text(path, scatter_page(title, places, labels, notes, titles))
+        return
+    from nlpkit.plots import figure, save_figure
+
+    drawn, axes = figure(7, 7)
+    points = _points(rows)
+    axes.scatter(points[:, 0], points[:, 1], s=12, color="#2a78c2")
+    low, high = points.min(), points.max()
+    axes.plot([low, high], [low, high], color="#d9dce2", zorder=0)
+    for row, point in zip(rows, points.tolist(), strict=True):
+        axes.annotate(
+            row.token,
+            point,
+            fontsize=7,
+            parse_math=False,
+            xytext=(3, 2),
+            textcoords="offset points",
+        )
+    axes.set_xlabel(f"log10 P: {titles[0]}", parse_math=False)
+    axes.set_ylabel(f"log10 P: {titles[1]}", parse_math=False)
+    save_figure(drawn, path)
+
+
+def check_drawing(path: str) -> None:
+    """Refuse a name that is no picture and no page, before the work is done."""
+    from nlpkit import textio
+    from nlpkit.plots import check_picture
+
+    if path.lower().endswith(".html"):
+        textio.check_writable(path)
+    else:
+        check_picture(path)
+
+
+def _points(rows: Sequence[Compared]) -> np.ndarray:
+    """Decimal logarithms of both probabilities (N, 2)."""
+    return np.array([[row.first, row.second] for row in rows]).reshape(-1, 2) / math.log(10)

@@ -1,0 +1,43 @@
+"""What training on top of a pre-trained encoder can be told, without importing torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nlpkit.settings import MOST_EPOCHS, TRAINING, changed, option
+from nlpkit.training.settings import TrainerSettings, batch_size
+
+
+@dataclass(frozen=True)
+class FineTuneSettings(TrainerSettings):
+    """Options of every fine-tuning; what is None is decided by what is frozen."""
+
+    freeze: str | None = option(
+        None,
+        "Lowest layers of --pretrained to leave as they are, and what is below them, or all.",
+        metavar="N|all",
+        shown_default="0; all of an ELMo",
+    )
+    layer_decay: float = option(
+        0.9, "Learning rate of a layer beside the one above it.", low=0.01, high=1.0, group=TRAINING
+    )
+    epochs: int = option(
+        2, "How often to go over the data.", low=1, high=MOST_EPOCHS, group=TRAINING
+    )
+    batch_size: int = batch_size(16)
+    lr: float | None = changed(
+        TrainerSettings,
+        "lr",
+        None,
+        help="Learning rate of the top layer; what is new learns ten times as fast.",
+        shown_default="0.0001, or 0.003 with all frozen",
+    )
+    dropout: float = changed(TrainerSettings, "dropout", 0.1)
+
+    def rate(self, frozen: bool) -> float:
+        """The learning rate, given or decided.
+
+        >>> FineTuneSettings().rate(frozen=False), FineTuneSettings(lr=0.01).rate(frozen=True)
+        (0.0001, 0.01)
+        """
+        return (0.003 if frozen else 1e-4) if self.lr is None else self.lr

@@ -1,0 +1,1 @@
+"""Extractive question answering: the answer is a span of a text."""

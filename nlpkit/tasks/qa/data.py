@@ -1,0 +1,161 @@
+"""Questions on texts: SQuAD's JSON (1.1 and 2.0, as it is published) and TSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from nlpkit import textio
+from nlpkit.errors import NlpkitError
+
+TSV = "question<TAB>text<TAB>answer, the answer empty where the text has none"
+SHOWN = 3  # of many mistakes
+TRAIN_SPLITS = ("train", "training")
+
+
+class Answer(NamedTuple):
+    """A span of the text; ``start`` is a character."""
+
+    text: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question on a text, with its reference answers: none if the text has no answer."""
+
+    id: str
+    question: str
+    context: str
+    answers: tuple[Answer, ...]
+
+    @property
+    def references(self) -> list[str]:
+        """The texts of the answers."""
+        return [answer.text for answer in self.answers]
+
+
+def read_questions(
+    path: str,
+    *,
+    split: Literal["train", "test"] = "train",
+    encoding: str = "utf-8",
+    errors: str = "strict",
+) -> list[Question]:
+    """All questions of a file: JSON by its first character, else TSV, of which a ``split`` column
+    keeps only the rows meant."""
+    name = textio.source_name(path)
+    lines = list(textio.read_lines([path], encoding=encoding, errors=errors))
+    first = next((line for line in lines if line.strip()), "")
+    if first.lstrip("\ufeff \t").startswith("{"):
+        try:
+            value = textio.parse_json("\n".join(lines))
+        except ValueError as error:
+            raise NlpkitError(f"{name}: not JSON: {error}") from None
+        questions = list(_from_squad(value, name))
+    else:
+        questions = list(_from_tsv(lines, name, split))
+    if not questions:
+        raise NlpkitError(f"{name}: no question in it", hint=f"SQuAD's JSON, or {TSV}")
+    return questions
+
+
+def _from_squad(value: Any, name: str) -> Iterator[Question]:
+    hint = "SQuAD's form: data, paragraphs, qas"
+    for a, article in enumerate(_list(value, "data", name, hint)):
+        where = f"{name}: data[{a}]"
+        for p, paragraph in enumerate(_list(article, "paragraphs", where, hint)):
+            place = f"{where}.paragraphs[{p}]"
+            context = _text(paragraph, "context", place, hint)
+            for q, qa in enumerate(_list(paragraph, "qas", place, hint)):
+                spot = f"{place}.qas[{q}]"
+                answers = []
+                for one in _list(qa, "answers", spot, hint, may_lack=True):
+                    start = one.get("answer_start") if isinstance(one, dict) else None
+                    if not isinstance(start, int) or isinstance(start, bool):
+                        raise NlpkitError(f"{spot}: an answer without answer_start", hint=hint)
+                    answers.append(Answer(_text(one, "text", spot, hint), start))
+                if qa.get("is_impossible"):
+                    answers = []
+                number = qa.get("id", f"{a}-{p}-{q}")
+                question = _text(qa, "question", spot, hint)
+                yield Question(str(number), question, context, tuple(answers))
+
+
+def _list(value: Any, key: str, where: str, hint: str, *, may_lack: bool = False) -> list[Any]:
+    found = value.get(key) if isinstance(value, dict) else None
+    if found is None and may_lack and isinstance(value, dict):
+        return []
+    if not isinstance(found, list):
+        raise NlpkitError(f"{where}: no list of {key}", hint=hint)
+    return found
+
+
+def _text(value: Any, key: str, where: str, hint: str) -> str:
+    found = value.get(key) if isinstance(value, dict) else None
+    if not isinstance(found, str):
+        raise NlpkitError(f"{where}: no {key}", hint=hint)
+    return found
+
+
+def _from_tsv(lines: Sequence[str], name: str, split: str) -> Iterator[Question]:
+    """Columns by a header with question, text (or context) and answer, else in that order."""
+    order, part = (0, 1, 2), -1
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        fields = line.split("\t")
+        if number == 1 and (header := _header(fields)):
+            order, part = header
+            continue
+        if len(fields) < 2:
+            raise NlpkitError(f"{name}: line {number}: {len(fields)} columns", hint=TSV)
+        fields += [""] * (1 + max(*order, part) - len(fields))
+        if part >= 0 and (fields[part].strip().lower() in TRAIN_SPLITS) != (split == "train"):
+            continue
+        question, context, answer = (fields[column].strip() for column in order)
+        answers = (Answer(answer, find_answer(context, answer)),) if answer else ()
+        yield Question(f"line {number}", question, context, answers)
+
+
+def _header(fields: Sequence[str]) -> tuple[tuple[int, int, int], int] | None:
+    names = [field.strip().lower() for field in fields]
+    text = "context" if "context" in names else "text"
+    if {"question", text, "answer"} <= set(names):
+        order = names.index("question"), names.index(text), names.index("answer")
+        return order, names.index("split") if "split" in names else -1
+    return None
+
+
+def find_answer(context: str, answer: str) -> int:
+    """Where an answer stands in a text, as whole words if it does somewhere; -1 for nowhere.
+
+    >>> find_answer("a cathedral, a cat", "cat")
+    15
+    """
+    start = first = context.find(answer)
+    while start >= 0:
+        end = start + len(answer)
+        before, after = context[start - 1 : start], context[end : end + 1]
+        if not before.isalnum() and not after.isalnum():
+            return start
+        start = context.find(answer, start + 1)
+    return first
+
+
+def check_answers(questions: Sequence[Question], name: str) -> None:
+    """Refuse answers that do not stand where they are said to: how many, and the first three."""
+    wrong = [
+        (question, answer)
+        for question in questions
+        for answer in question.answers
+        if answer.start < 0
+        or question.context[answer.start : answer.start + len(answer.text)] != answer.text
+    ]
+    if wrong:
+        shown = "; ".join(f"{one.id}: {answer.text[:30]!r}" for one, answer in wrong[:SHOWN])
+        raise NlpkitError(
+            f"{name}: {len(wrong)} answers do not stand in their texts where they should: {shown}",
+            hint="mend answer_start, which counts characters from 0",
+        )

@@ -1,0 +1,206 @@
+"""Training a tagger on a pre-trained encoder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nlpkit import modeldir
+from nlpkit.device import check_training_memory, seeded
+from nlpkit.errors import UsageError
+from nlpkit.metrics.spans import score_tags
+from nlpkit.models.finetune import PretrainedEncoder, layer_rates, open_encoder, parse_freeze
+from nlpkit.models.finetune_states import cache_states
+from nlpkit.nn.optimizers import AdamW
+from nlpkit.registry import TAGGER
+from nlpkit.tasks.tag.batches import cut_long, cut_tagged
+from nlpkit.tasks.tag.predictor import INNER_SCHEME
+from nlpkit.tasks.tag.pretrained import PretrainedTagger, TagNetwork, WordReading, read_words
+from nlpkit.tasks.tag.settings import FEW_TAGS, TaggerSettings, TagTuning
+from nlpkit.tasks.tag.train import TaggerRun, TrainingData, hash_sentences, with_companions
+from nlpkit.text.conll import Sentence
+from nlpkit.text.schemes import convert, legal_transitions
+from nlpkit.text.vocab import UNK, Vocab
+from nlpkit.training.batches import Batches
+from nlpkit.training.loop import Trainer
+from nlpkit.training.run import Run
+
+
+class PretrainedTaggerRun(Run):
+    """One training of a tagger on an encoder; has what ``train.TaggerRun`` has."""
+
+    trainer: Trainer
+
+    def __init__(
+        self,
+        data: TrainingData,
+        encoder: PretrainedEncoder,
+        settings: TagTuning,
+        *,
+        dev: Sequence[Sentence] = (),
+        device: torch.device | None = None,
+    ) -> None:
+        self.data, self.dev = data, [s for s in dev if s.tokens]
+        self.device = device or torch.device("cpu")
+        pieces = [
+            (sentence, piece)
+            for sentence in data.sentences
+            for piece in fitting(sentence, encoder, entities=data.scheme is not None)
+        ]
+        tag_rows = [self._inner(sentence.tags[piece]) for sentence, piece in pieces]
+        counts = Counter(tag for row in tag_rows for tag in row)
+        self.tags = Vocab.from_counts(with_companions(counts, data.scheme), specials=())
+        chain = data.scheme is not None or len(self.tags) <= FEW_TAGS
+        decided = ("yes" if chain else "no") if settings.crf == "auto" else settings.crf
+        self.settings = replace(settings, crf=decided)
+        words = Counter(word for sentence in data.sentences for word in sentence.tokens)
+        self.words = Vocab.from_counts(words, specials=(UNK,))
+        check_training_memory(sum(p.numel() for p in encoder.parameters()), self.device)
+        legal = legal_transitions(self.tags.tokens, INNER_SCHEME) if data.scheme else None
+        with seeded(settings.seed, 0, torch.device("cpu")):
+            network = TagNetwork(encoder, self.settings, len(self.tags), legal)
+        self.network = network.to(self.device)
+        readings = [read_words(encoder, sentence.tokens[piece]) for sentence, piece in pieces]
+        self._prepare(readings, [self.tags.encode(row) for row in tag_rows])
+        scheme = f", {data.scheme} entities" if data.scheme else ""
+        self.summary = (
+            f"{len(data.sentences):,} sentences, {len(self.tags):,} tags{scheme}; {encoder.kind}, "
+            f"{self._frozen} of {len(encoder.stages())} stages frozen"
+        )
+
+    def _prepare(self, readings: Sequence[WordReading], tags: Sequence[Sequence[int]]) -> None:
+        settings, encoder = self.settings, self.network.encoder
+        self._frozen = parse_freeze(settings.freeze, encoder)
+        whole = self._frozen == len(encoder.stages())
+        self._batches = Batches(
+            [one.reading.ids for one in readings],
+            [one.reading.segments for one in readings],
+            [one.owners for one in readings],
+            [one.places for one in readings],
+            tags,
+            tokens=settings.batch_tokens,
+            seed=settings.seed,
+            fill=(encoder.pad_id, 0, 0, 0, 0),
+        )
+        groups = layer_rates(
+            encoder,
+            self.network.head,
+            frozen=self._frozen,
+            lr=settings.rate(whole),
+            decay=settings.layer_decay,
+        )
+        self._cache = None
+        if whole:
+            self._cache = cache_states(encoder, [one.reading for one in readings], self.device)
+        trained: nn.Module = self.network.head if whole else self.network
+        per_epoch = self._batches.per_epoch
+        self.trainer = Trainer(
+            trained,
+            [AdamW(groups, betas=(0.9, 0.99), fused=True)],
+            self._loss,
+            settings.loop(settings.epochs * per_epoch, eval_interval=per_epoch),
+            evaluate=self._error if self.dev else None,
+        )
+
+    def _inner(self, tags: Sequence[str]) -> list[str]:
+        return list(tags) if self.data.scheme is None else convert(tags, INNER_SCHEME)
+
+    def _loss(self, number: int) -> tuple[Tensor, int]:
+        batch = self._batches[number]
+        idx, mask = batch.columns[0].tensors(self.device)
+        segments, owners, places = (c.tensors(self.device)[0] for c in batch.columns[1:4])
+        tags, inside = batch.columns[4].tensors(self.device)
+        if self._cache is not None:
+            layers = self._cache.pad(batch.rows, mask)
+        else:
+            layers = self.network.encoder(idx, segments, mask)
+        head = self.network.head
+        loss = head.loss(head(layers, owners, places), tags, inside.sum(dim=1))
+        return loss, int(inside.sum())
+
+    def _error(self) -> float:
+        """What is wrong on the held-out sentences: 1 - F1 of entities, 1 - accuracy of tags."""
+        predicted = self.tagger().tag_sentences([sentence.tokens for sentence in self.dev])
+        scores = score_tags([sentence.tags for sentence in self.dev], predicted)
+        return 1 - (scores.accuracy if scores.entities is None else scores.entities.f1)
+
+    def tagger(self) -> PretrainedTagger:
+        """The model as it is now, ready to predict."""
+        data = self.data
+        return PretrainedTagger(
+            self.network,
+            self.settings,
+            self.words,
+            self.tags,
+            scheme=data.scheme,
+            layout=data.layout,
+        )
+
+    def result(self) -> PretrainedTagger:
+        """The trained model, with the best weights when there were held-out sentences."""
+        metrics: dict[str, float] = {"tags": len(self.tags)}
+        best = self.trainer.counters.best_loss
+        if best is not None:
+            metrics["dev_f1" if self.data.scheme else "dev_accuracy"] = 1 - best
+        tagger = self.tagger()
+        tagger.config = modeldir.ModelConfig(
+            kind=TAGGER,
+            settings=tagger.describe(),
+            seed=self.settings.seed,
+            data_hash=self.data_hash(),
+            metrics=metrics,
+        )
+        return tagger
+
+    def data_hash(self) -> str:
+        """A fingerprint of the training sentences."""
+        return hash_sentences(self.data.sentences)
+
+    def common_settings(self) -> dict[str, Any]:
+        """What a run that goes on with this one's checkpoint must have in common with it."""
+        layout = {f"layout {name}": value for name, value in asdict(self.data.layout).items()}
+        return {**asdict(self.settings), **layout, "held-out data": hash_sentences(self.dev)}
+
+
+def fitting(sentence: Sentence, encoder: PretrainedEncoder, *, entities: bool) -> list[slice]:
+    """Pieces of a sentence that the encoder can read, cut between entities."""
+    longest = len(sentence.tokens)
+    room = encoder.room
+    while True:
+        pieces = (
+            cut_tagged(sentence.tags, longest)
+            if entities
+            else cut_long(len(sentence.tags), longest)
+        )
+        if room is None or longest == 1:
+            return pieces
+        left = room - encoder.before - encoder.behind
+        if all(sum(encoder.encode_words(sentence.tokens[p])[1]) <= left for p in pieces):
+            return pieces
+        longest = max(1, longest // 2)
+
+
+def tagger_run(
+    data: TrainingData,
+    settings: TaggerSettings,
+    *,
+    dev: Sequence[Sentence] = (),
+    vectors: Any = None,
+    device: torch.device | None = None,
+) -> TaggerRun | PretrainedTaggerRun:
+    """The training that the settings ask for: on an encoder, or from scratch."""
+    if settings.pretrained is None:
+        if settings.freeze is not None:
+            raise UsageError("`freeze` needs `pretrained`")
+        return TaggerRun(data, settings, dev=dev, vectors=vectors, device=device)
+    if vectors is not None:
+        raise UsageError("`vectors` and `pretrained` contradict each other")
+    if settings.unit == "char" or settings.one_way or data.layout.format == "pairs":
+        raise UsageError("`pretrained` is for words that are seen from both sides")
+    encoder = open_encoder(settings.pretrained)
+    return PretrainedTaggerRun(data, encoder, settings.tuning(), dev=dev, device=device)

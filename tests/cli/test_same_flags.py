@@ -1,0 +1,169 @@
+"""The same flag everywhere: all commands are held against the table of conventions."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_runner import Runner
+from hypothesis import given
+from hypothesis import strategies as st
+from test_help import ALL
+
+from nlpkit.cli import tables
+from nlpkit.cli.everywhere import NO_OUTPUT, draw_seed
+from nlpkit.cli.tables import width_of
+
+# What a short flag stands for; -n is how many of what a command writes.
+SHORT = {
+    "-t": {"tokenizer"},
+    "-f": {"format"},
+    "-o": {"output"},
+    "-j": {"jobs"},
+    "-q": {"quiet"},
+    "-m": {"model", "mode"},
+    "-V": {"vocab"},
+    "-n": {"count", "number", "max_tokens", "samples"},
+    "-T": {"temperature"},
+    "-k": {"k"},
+    "-h": {"help"},
+}
+# One long flag for one thing.
+LONG = {
+    "quiet": "--quiet",
+    "output": "--output",
+    "seed": "--seed",
+    "json": "--json",
+    "format": "--format",
+    "encoding": "--encoding",
+    "errors": "--errors",
+    "input": "--input",
+    "force": "--force",
+    "resume": "--resume",
+    "device": "--device",
+    "threads": "--threads",
+    "header": "--header",
+}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_command_keeps_the_conventions(name: str) -> None:
+    params = {one.name: one for one in ALL[name].params}
+    assert "--quiet" in params["quiet"].opts
+    if name not in NO_OUTPUT:
+        assert "-o" in params["output"].opts
+    for parameter in params.values():
+        for flag in parameter.opts:
+            if len(flag) == 2 and flag[0] == "-":
+                assert parameter.name in SHORT[flag], f"{flag} is {parameter.name} here"
+        if parameter.name in LONG and parameter.param_type_name == "option":
+            assert LONG[parameter.name] in parameter.opts, parameter.name
+    if "json" in params:
+        assert params["json"].is_flag
+    if "encoding" in params:
+        assert params["encoding"].default == "utf-8"
+        assert "errors" in params
+
+
+def test_a_short_flag_has_one_long_name() -> None:
+    longs: dict[tuple[str, str], set[Any]] = defaultdict(set)
+    for command in ALL.values():
+        for one in command.params:
+            if one.param_type_name == "option":
+                for flag in one.opts:
+                    if len(flag) == 2:
+                        longs[flag, one.name].add(max(one.opts, key=len))
+    assert all(len(names) == 1 for names in longs.values()), longs
+
+
+# --- formats ------------------------------------------------------------------------------------
+
+
+def test_rows_in_every_format(run: Runner, trained_vectors: str) -> None:
+    ask = ("vectors", "similarity", "king", "queen", "-q", "-m", trained_vectors)
+    plain = run.ok(*ask)
+    assert plain == "king queen\t1.0000\n"
+    assert run.ok(*ask, "--header") == "query\tscore\n" + plain
+    assert run.ok(*ask, "--format", "csv", "--header") == "query,score\nking queen,1.0000\n"
+    assert run.ok(*ask, "--format", "markdown") == (
+        "| query | score |\n| --- | --- |\n| king queen | 1.0000 |\n"
+    )
+    assert json.loads(run.ok(*ask, "--json")) == {"query": "king queen", "score": 1.0}
+    assert run.ok(*ask, "--format", "table").splitlines()[2] == "king queen  1.0000"
+    run.ok(*ask, "--json", "-o", "answer.jsonl.gz")
+    assert run.shell("zcat answer.jsonl.gz").out == run.ok(*ask, "--json")
+
+
+@pytest.fixture
+def trained_vectors(run: Runner) -> str:
+    return run.write("v.txt", "2 2\nking 1 0\nqueen 1 0\n")
+
+
+@given(rows=st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9)), max_size=4))
+def test_csv_holds_any_text(rows: list[tuple[str, str]]) -> None:
+    rows = [(a.replace("\0", ""), b.replace("\0", "")) for a, b in rows]
+    text = "".join(tables.delimited(row, "csv") for row in rows)
+    assert [tuple(row) for row in csv.reader(io.StringIO(text, newline=""))] == rows
+
+
+def test_a_table_keeps_names_whole_and_drops_intervals_on_a_narrow_terminal() -> None:
+    columns = ["section", "correct", "low", "high", "accuracy"]
+    rows = [["capital-common-countries", 12, 0.1, 0.9, 0.5]]
+    wide = tables.table(columns, rows, width=80)
+    narrow = tables.table(columns, rows, width=46)
+    assert "low" in wide
+    assert "low" not in narrow
+    assert "capital-common-countries" in narrow
+    assert max(map(len, narrow.splitlines())) <= 46
+
+
+def test_a_table_wraps_what_is_too_long_and_counts_wide_letters() -> None:
+    drawn = tables.table(["text", "n"], [["word " * 40, 3], ["東京", 12]], width=40)
+    assert max(map(width_of, drawn.splitlines())) <= 40
+    last = drawn.splitlines()[-1]
+    assert last.startswith("東京")
+    assert last.endswith("12")
+
+
+# --- seeds and variables ------------------------------------------------------------------------
+
+
+def test_a_random_seed_is_drawn_and_named() -> None:
+    args, seed = draw_seed(["a", "--seed", "random"], "X")
+    assert args == ["a", "--seed", str(seed)]
+    args, seed = draw_seed(["--seed=random"], "X")
+    assert args == [f"--seed={seed}"]
+    assert draw_seed(["--", "--seed", "random"], "X") == (["--", "--seed", "random"], None)
+
+
+def test_a_random_seed_through_a_command_can_be_repeated(run: Runner) -> None:
+    run.write("v.txt", "3 2\na 1 0\nb 0 1\nc 1 1\n")
+    plot = ("vectors", "plot", "a", "b", "c", "-m", "v.txt")
+    first = run(*plot, "--seed", "random")
+    assert first.code == 0
+    seed = first.err.split()[1]
+    assert run.ok(*plot, "--seed", seed) == first.out
+    assert run(*plot, "-q", "--seed", "random").err == ""
+
+
+def test_a_mistyped_variable_is_named_with_the_nearest_right_one(run: Runner) -> None:
+    env = {"NLPKIT_TOKENIZE_LOWR": "1", "NLPKIT_VOCAB_BUILD_LOWER": "1"}
+    result = run("tokenize", input="A\n", env=env)
+    assert result.out == "A\n"
+    assert result.err == (
+        "warning: NLPKIT_TOKENIZE_LOWR stands for nothing: did you mean NLPKIT_TOKENIZE_LOWER?\n"
+    )
+    assert run("tokenize", "-q", input="A\n", env=env).err == ""
+
+
+def test_output_of_any_command_goes_to_a_file_that_appears_whole(run: Runner, made: Path) -> None:
+    vocab = str(made / "words.vocab")
+    shown = run.ok("vocab", "stats", vocab)
+    assert run.ok("vocab", "stats", vocab, "-o", "stats.txt") == ""
+    assert (run.folder / "stats.txt").read_text() == shown
+    assert "no such folder" in run.fails("vocab", "stats", vocab, "-o", "nowhere/stats.txt")

@@ -1,0 +1,134 @@
+"""Taggers on pre-trained encoders."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from model_kinds import TAGGED
+from small_taggers import LAYOUT, sentence
+from tiny_berts import tiny_bert
+
+from nlpkit.errors import UsageError
+from nlpkit.models.build import build_model
+from nlpkit.models.elmo import Elmo, ElmoArchitecture
+from nlpkit.models.elmo_model import ElmoModel
+from nlpkit.models.finetune import BertEncoder, ElmoEncoder, GptEncoder, PretrainedEncoder
+from nlpkit.models.gpt import GPT
+from nlpkit.models.settings import ModelSettings
+from nlpkit.tasks.tag.predictor import Tagger
+from nlpkit.tasks.tag.pretrained import mean_by_word, read_words, word_windows
+from nlpkit.tasks.tag.pretrained_train import PretrainedTaggerRun, fitting, tagger_run
+from nlpkit.tasks.tag.settings import TaggerSettings, TagTuning
+from nlpkit.tasks.tag.train import TrainingData
+from nlpkit.text.codec import Bytes
+
+
+def data(text: str) -> TrainingData:
+    return TrainingData.of([sentence(*line.split()) for line in text.splitlines()], LAYOUT)
+
+
+ENTITIES = "Ann/B-PER Lee/I-PER met/O Bob/B-PER ./O\nin/O New/B-LOC York/I-LOC it/O rains/O\n"
+
+
+def encoder(kind: str) -> PretrainedEncoder:
+    if kind == "bert":
+        return BertEncoder(tiny_bert([TAGGED.replace("/", " "), ENTITIES.replace("/", " ")]))
+    if kind == "elmo":
+        elmo = Elmo(ElmoArchitecture(dim=8, hidden=12, char_dim=4, longest_word=12))
+        elmo.initialize(torch.Generator().manual_seed(1))
+        return ElmoEncoder(ElmoModel(elmo.eval(), None))
+    model = build_model(ModelSettings(vocab_size=256, dim=16, layers=1, heads=2, block_size=64), 1)
+    assert isinstance(model, GPT)
+    return GptEncoder(model, Bytes())
+
+
+@pytest.mark.parametrize(
+    ("kind", "freeze", "pieces"),
+    [
+        ("bert", None, "first"),
+        ("bert", "all", "mean"),
+        ("elmo", None, "first"),
+        ("gpt", "0", "mean"),
+    ],
+)
+@pytest.mark.parametrize("text", [TAGGED, ENTITIES])
+def test_an_encoder_learns_tags_is_saved_and_loaded(
+    tmp_path: Path, kind: str, freeze: str | None, pieces: str, text: str
+) -> None:
+    tagged = data(text)
+    frozen = freeze == "all" or (kind, freeze) == ("elmo", None)
+    tuning = TagTuning(
+        freeze=freeze,
+        pieces=pieces,  # type: ignore[arg-type]
+        epochs=60 if frozen else 30,
+        lr=0.05 if frozen else 0.01,
+        batch_tokens=64,
+        dropout=0.0,
+        layer_decay=1.0,
+    )
+    run = PretrainedTaggerRun(tagged, encoder(kind), tuning)
+    trained = run.train(tmp_path / "trained")
+    loaded = Tagger.load(tmp_path / "trained")
+    sentences = [sentence.tokens for sentence in tagged.sentences]
+    assert loaded.tag_sentences(sentences) == trained.tag_sentences(sentences)
+    right = [
+        tag == gold
+        for tags, sentence in zip(loaded.tag_sentences(sentences), tagged.sentences, strict=True)
+        for tag, gold in zip(tags, sentence.tags, strict=True)
+    ]
+    assert np.mean(right) > 0.7
+    assert loaded.tag([]) == []
+    assert loaded.scheme == tagged.scheme
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=40), st.integers(4, 12))
+def test_windows_of_words_fit_and_lose_none(counts: list[int], room: int) -> None:
+    windows = word_windows(counts, room)
+    assert set().union(*(range(*one) for one in windows)) == set(range(len(counts)))
+    for start, end in windows:
+        assert sum(counts[start:end]) <= room or end == start + 1
+    assert all(a[0] < b[0] and a[1] < b[1] for a, b in itertools.pairwise(windows))
+
+
+def test_a_long_sentence_is_tagged_in_windows_like_a_short_one() -> None:
+    tagged = data(TAGGED)
+    tuning = TagTuning(epochs=25, lr=0.01, batch_tokens=64, layer_decay=1.0)
+    run = PretrainedTaggerRun(tagged, encoder("bert"), tuning)
+    tagger = run.train()
+    one = tagged.sentences[0].tokens
+    many = tagger.tag(one * 30)
+    assert len(many) == 30 * len(one)
+    assert np.mean([a == b for a, b in zip(many, tagger.tag(one) * 30, strict=True)]) > 0.8
+    long = tagged.sentences[0]
+    pieces = fitting(long, BertEncoder(tiny_bert([], block_size=12)), entities=False)
+    assert [p.stop - p.start for p in pieces] != [len(long.tokens)]
+    assert pieces[-1].stop == len(long.tokens)
+
+
+def test_a_word_has_the_state_of_its_first_piece_or_their_mean() -> None:
+    bert = encoder("bert")
+    words = read_words(bert, ["Ann", "zzz"])
+    assert words.owners == [0, 1, 2, 2, 2, 0]
+    assert words.places == [1, 2]
+    states = torch.arange(6.0).view(1, 6, 1)
+    means = mean_by_word(states, torch.tensor([words.owners]), 2)
+    assert means.flatten().tolist() == [1.0, 3.0]
+    assert read_words(encoder("gpt"), ["ab", "c"]).places == [1, 3], "the last of a causal model"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (TaggerSettings(freeze="all"), "`freeze` needs `pretrained`"),
+        (TaggerSettings(pretrained="x", one_way=True), "seen from both sides"),
+    ],
+)
+def test_settings_that_do_not_go_together(settings: TaggerSettings, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        tagger_run(data(TAGGED), settings)
