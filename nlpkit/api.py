@@ -212,8 +212,8 @@ def train_seq2seq(
     wanted = _settings("train_seq2seq", TranslateSettings, settings)
     held = [] if dev is None else read(dev)
     run = TranslateRun(read(pairs), wanted, dev=held, device=pick_device(device))
-    _fit(run.trainer, on_progress)
-    return _from_python(run.finish())
+    found: Translator = _trained(run, on_progress)
+    return found
 
 
 def train_names(

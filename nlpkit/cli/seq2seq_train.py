@@ -11,7 +11,7 @@ from nlpkit.cli import options, seq2seq_pairs
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes
-from nlpkit.cli.progress_training import draw_training, prepare_torch
+from nlpkit.cli.progress_training import draw_run, prepare_torch
 from nlpkit.settings import DATA
 from nlpkit.tasks.translate.settings import TranslateSettings
 
@@ -85,32 +85,7 @@ def train(
     chosen = processes.join(prepare_torch(device, threads, notes))
     run = TranslateRun(data, settings, dev=held, device=chosen, processes=processes)
     _describe(run, notes)
-    checkpoint = modeldir.checkpoint_path(output)
-    if resume:
-        run.trainer.load(checkpoint, run.run_settings(), run.data_hash)
-
-    def write() -> None:
-        translator = run.finish()
-        translator.save(output, force=force)
-        found = "; ".join(
-            f"{name.replace('_', ' ')} {value:.4f}"
-            for name, value in translator.config.metrics.items()
-        )
-        notes.say(f"{found + '; ' if found else ''}wrote {output}")
-
-    if processes.is_first:
-        draw_training(
-            run.trainer,
-            notes,
-            write,
-            checkpoint=checkpoint,
-            settings=run.run_settings(),
-            data_hash=run.data_hash,
-        )
-    else:
-        for _ in run.trainer.fit():
-            pass
-    processes.leave()
+    draw_run(run, output, notes, resume=resume, force=force)
 
 
 def _check(settings: TranslateSettings) -> None:

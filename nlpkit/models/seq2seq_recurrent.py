@@ -19,10 +19,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nlpkit.models.seq2seq import DecoderState, EncoderDecoder, Memory
+from nlpkit.models.seq2seq import DecoderState, EncoderDecoder, Memory, int8_linear
 from nlpkit.models.seq2seq_settings import Seq2SeqArchitecture
 from nlpkit.nn.alignment import Alignment
-from nlpkit.nn.int8 import Int8Linear
 from nlpkit.nn.layers import Embedding, Linear
 from nlpkit.nn.optimizers import Stacks
 
@@ -170,7 +169,7 @@ class RecurrentSeq2Seq(EncoderDecoder):
     def quantize(self) -> None:
         self.gates = [
             tuple(
-                Int8Linear(
+                int8_linear(
                     getattr(self.decoder, f"weight_{part}"), getattr(self.decoder, f"bias_{part}")
                 )
                 for part in (f"ih_l{layer}", f"hh_l{layer}")

@@ -39,9 +39,14 @@ class Averaged(nn.Module):
             mean = self.get_buffer(f"mean{place}")
             mean.lerp_(parameter.data, 1 / float(self.count))
 
+    def means(self) -> list[torch.Tensor]:
+        """The mean of each parameter so far; nothing if nothing was counted."""
+        places = range(len(self._names) if float(self.count) else 0)
+        return [self.get_buffer(f"mean{place}").clone() for place in places]
+
     @torch.no_grad()
-    def adopt(self) -> None:
+    def adopt(self, means: list[torch.Tensor] | None = None) -> None:
         """Give the model the mean of what was counted, if anything was."""
-        if float(self.count):
-            for place, parameter in enumerate(self.model.parameters()):
-                parameter.copy_(self.get_buffer(f"mean{place}"))
+        found = self.means() if means is None else means
+        for parameter, mean in zip(self.model.parameters(), found, strict=False):
+            parameter.copy_(mean)

@@ -64,7 +64,7 @@ def test_beams_share_a_memory(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_eight_bits_follow_the_model(kind: str) -> None:
-    model = small_model(kind)
+    model = small_model(kind, dim=32)
     with torch.inference_mode():
         expected = model.logits(model.hidden(torch.tensor([TARGET[:1]]), read(model, [5, 6, 2])))
         model.quantize()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +24,8 @@ from nlpkit.tasks.translate.start import embed_pairs
 from nlpkit.training.averaging import Averaged
 from nlpkit.training.batches import Batches
 from nlpkit.training.distributed import Processes, Synchronized
-from nlpkit.training.loop import Progress, Trainer
+from nlpkit.training.loop import Trainer
+from nlpkit.training.run import Run
 
 MUON_LR = 0.03
 _EPOCHS = 20
@@ -40,13 +40,13 @@ class LeftOut:
     long: int
 
 
-class TranslateRun:
+class TranslateRun(Run):
     """Codecs, data, model and trainer of one run.
 
     >>> pairs = [Pair("one two", "un dos"), Pair("two one", "dos un")] * 4
     >>> settings = TranslateSettings(tokenizer="word", dim=16, max_iters=3, dtype="float32")
     >>> run = TranslateRun(pairs, settings)
-    >>> [progress.step for progress in run.trainer.fit()]
+    >>> [progress.step for progress in run.steps()]
     [1, 2, 3]
     """
 
@@ -58,10 +58,10 @@ class TranslateRun:
         dev: Sequence[Pair] = (),
         device: torch.device | None = None,
         processes: Processes | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self.settings = limits.check(settings)
-        self.processes = processes or Processes()
+        self.processes: Processes = processes or Processes()
         self.device = device or torch.device("cpu")
         kept, empty = without_empty(pairs)
         self.dev = list(without_empty(dev).pairs) if dev else []
@@ -82,8 +82,8 @@ class TranslateRun:
             )
         self.batch_tokens = settings.pick_batch(sum(map(len, self.targets)))
         self.model = self._make_model()
-        self.data_hash = modeldir.data_hash(f"{p.source}\n{p.target}\n".encode() for p in kept)
-        self.trainer = self._make_trainer(clock)
+        self._hash = modeldir.data_hash(f"{p.source}\n{p.target}\n".encode() for p in kept)
+        self.trainer: Trainer = self._make_trainer(clock)
 
     # --- making ---------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class TranslateRun:
                 model.source_table.weight.copy_(torch.from_numpy(vectors[:behind]))
             model.target_table.weight.copy_(torch.from_numpy(vectors[behind:]))
 
-    def _make_trainer(self, clock: Callable[[], float]) -> Trainer:
+    def _make_trainer(self, clock: Callable[[], float] | None) -> Trainer:
         settings, processes, model = self.settings, self.processes, self.model
         begin = model.settings.start
         batches = Batches(
@@ -167,7 +167,7 @@ class TranslateRun:
             batch_loss,
             settings.loop((settings.epochs or _EPOCHS) * self.per_epoch),
             evaluate=self.measure if self.dev else None,
-            clock=lambda: processes.agree(clock(), self.device),
+            clock=clock or processes.clock(self.device),
         )
 
     # --- measuring ------------------------------------------------------------------------------
@@ -193,13 +193,26 @@ class TranslateRun:
 
     # --- the end --------------------------------------------------------------------------------
 
+    def common_settings(self) -> dict[str, Any]:
+        """What a resumed run must have in common with the first one."""
+        return {**vars(self.settings), "processes": self.processes.count}
+
+    def data_hash(self) -> str:
+        """A fingerprint of the pairs."""
+        return self._hash
+
     def finish(self) -> Translator:
-        """The best weights, or the mean of the last ones where that is better, with their story."""
-        self.trainer.keep_best()
+        """The best weights, or the mean of the last ones where that is better."""
+        self._means = [] if self.averaged is None else self.averaged.means()
+        found: Translator = super().finish()
+        return found
+
+    def result(self) -> Translator:
+        """The model with its story; the best weights are in it."""
         best = self.measure() if self.dev else None
-        if self.averaged is not None:
+        if self.averaged is not None and self._means:
             before = {name: value.clone() for name, value in self.model.state_dict().items()}
-            self.averaged.adopt()
+            self.averaged.adopt(self._means)
             mean = self.measure() if self.dev else None
             if mean is not None and best is not None and mean > best:
                 self.model.load_state_dict(before)
@@ -213,15 +226,13 @@ class TranslateRun:
             kind=registry.SEQ2SEQ,
             settings={**recorded, "architecture": self.model.settings.to_dict()},
             seed=self.settings.seed,
-            data_hash=self.data_hash,
+            data_hash=self._hash,
             metrics=metrics,
         )
-        translator.curve = self.trainer.counters.records
+        self.outcome = "; ".join(
+            f"{name.replace('_', ' ')} {value:.4f}" for name, value in metrics.items()
+        )
         return translator
-
-    def run_settings(self) -> dict[str, Any]:
-        """What a resumed run must have in common with the first one."""
-        return {**vars(self.settings), "processes": self.processes.count}
 
 
 def _make_codecs(pairs: Sequence[Pair], settings: TranslateSettings) -> tuple[Codec, Codec]:
@@ -240,8 +251,3 @@ def heldout_loss(translator: Translator, pairs: Sequence[Pair]) -> float:
     """Mean negative log-likelihood of a target token, in nats."""
     scores = list(translator.score(pairs))
     return -sum(one.log_probability for one in scores) / max(1, sum(one.tokens for one in scores))
-
-
-def fit(run: TranslateRun) -> Iterator[Progress]:
-    """Train to the end; ``run.finish()`` then gives the model."""
-    yield from run.trainer.fit()
