@@ -139,9 +139,3 @@ def parse_duration(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise NlpkitError(f"{text!r} is no time; 90, 30s, 5m or 1.5h is")
     return seconds
-
-
-def update(settings: T, **given: Any) -> T:
-    """Settings with what was given; None leaves the default where it lives."""
-    changes = {name: value for name, value in given.items() if value is not None}
-    return dataclasses.replace(settings, **changes)  # type: ignore[type-var]

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command
 from nlpkit.errors import NlpkitError
-from nlpkit.settings import changed, check, option, options, parse_duration, ranges, update
+from nlpkit.settings import changed, check, option, options, parse_duration, ranges
 from nlpkit.training.settings import TrainerSettings, batch_size, epochs
 
 
@@ -117,7 +117,6 @@ def test_ranges_and_choices_hold_from_python_too() -> None:
         check(Small(layers=10))
     with pytest.raises(NlpkitError, match="`kind` is 'cow'"):
         check(Small(kind="cow"))  # type: ignore[arg-type]
-    assert update(Small(), layers=3, lr=None) == Small(layers=3)
 
 
 @pytest.mark.parametrize("text", ["", "5x", "-1s", "inf", "nan"])

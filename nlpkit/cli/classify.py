@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from nlpkit import modeldir, textio
+from nlpkit import modeldir
 from nlpkit import settings as limits
-from nlpkit.cli import options
+from nlpkit.cli import encoder_inspect, options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
@@ -20,10 +20,31 @@ from nlpkit.text.records import Reading, rows_of, text_of
 from nlpkit.text.vocab import on_one_line
 
 app = new_app("Label whole texts: sentiment, topic, language.")
+app.command("inspect", cls=Command)(encoder_inspect.inspect_classifier)
 
 DataFormat = Annotated[
-    Literal["tsv", "fasttext", "jsonl", "folder"] | None,
+    Literal["tsv", "fasttext", "jsonl", "csv", "folder"] | None,
     typer.Option("--format", help="How labels are written.", show_default="detected"),
+]
+TextColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--text-column",
+        metavar="NAME",
+        help="Column or key of the text.",
+        show_default="text, sentence, review, ...",
+        rich_help_panel=limits.DATA,
+    ),
+]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--label-column",
+        metavar="NAME",
+        help="Column or key of the label.",
+        show_default="label, class, category, ...",
+        rich_help_panel=limits.DATA,
+    ),
 ]
 Threshold = Annotated[
     float,
@@ -49,7 +70,9 @@ Quantized = Annotated[
 @app.command(cls=Command)
 @with_settings(ClassifierSettings)
 def train(
-    data: Annotated[str, typer.Argument(metavar="TRAIN", help="Labelled texts, or a folder.")],
+    data: Annotated[
+        list[str], typer.Argument(metavar="TRAIN", help="Labelled texts, or a folder per label.")
+    ],
     output: options.NewModel,
     settings: ClassifierSettings,
     dev: Annotated[
@@ -59,6 +82,8 @@ def train(
         ),
     ] = None,
     format: DataFormat = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
     vectors: options.StartVectors = None,
     threads: options.Threads = 0,
     device: options.Device = "auto",
@@ -71,10 +96,10 @@ def train(
 ) -> None:
     """Learn labels from labelled texts.
 
-    Takes label<TAB>text, text<TAB>label, __label__x text, JSON lines with text and label (or
+    Takes label<TAB>text, text<TAB>label, __label__x text, JSON lines or CSV with text and label (or
     labels), or a folder per label with a file per text. A TSV file may have a header; rows whose
-    column split says other than train are left out. A second text, in a column or key text2,
-    makes pairs: paraphrases, entailment, questions and their answers.
+    column split says other than train are left out. Labels may be numbers. A second text, in a
+    column or key text2, makes pairs: paraphrases, entailment, questions and their answers.
 
     With --pretrained a BERT, an ELMo or a GPT is trained further on the labels, or read once and
     left as it is (--freeze all).
@@ -84,7 +109,7 @@ def train(
       $ nlpkit classify train sample_corpora/reviews.tsv --model lstm -o lstm.model
       $ nlpkit classify train sample_corpora/follows.tsv --pretrained world.bert -o follows.model
     """
-    from nlpkit.tasks.classify.data import read_examples
+    from nlpkit.tasks.classify.data import Names, read_examples
     from nlpkit.tasks.classify.pretrained_train import classifier_run
 
     notes = Notes(quiet)
@@ -92,9 +117,11 @@ def train(
     # a wrong setting fails here, before the texts are read
     Tokens(TokenSettings(tokenizer=settings.tokenizer, pattern=settings.pattern))
     several = settings.multi_label
-    how = {"format": format, "multi_label": several, "encoding": encoding, "errors": errors}
-    examples = read_examples(data, **how)  # type: ignore[arg-type]
-    held = read_examples(dev, split="test", **how) if dev else []  # type: ignore[arg-type]
+    names = Names(text_column, label_column)
+    how: dict[str, Any] = {"format": format, "multi_label": several, "names": names}
+    how |= {"encoding": encoding, "errors": errors}
+    examples = read_examples(data, **how)
+    held = read_examples(dev, split="test", **how) if dev else []
     run = classifier_run(
         examples,
         settings,
@@ -198,8 +225,12 @@ def _quantize(classifier: Any, kind: str) -> None:
 @app.command(cls=Command)
 def evaluate(
     model: options.Model,
-    test: Annotated[str, typer.Argument(metavar="TEST", help="Labelled texts, or a folder.")],
+    test: Annotated[
+        list[str], typer.Argument(metavar="TEST", help="Labelled texts, or a folder per label.")
+    ],
     format: DataFormat = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
     threshold: Threshold = 0.5,
     confusion: Annotated[
         bool, typer.Option("--confusion", help="Show which label was taken for which.")
@@ -223,7 +254,7 @@ def evaluate(
     """
     options.calm_threads()
     from nlpkit.cli import classify_output
-    from nlpkit.tasks.classify.data import read_examples
+    from nlpkit.tasks.classify.data import Names, read_examples
     from nlpkit.tasks.classify.fasttext import open_classifier
     from nlpkit.tasks.classify.scores import score_labels
 
@@ -237,6 +268,7 @@ def evaluate(
         format=format,
         split="test",
         multi_label=classifier.settings.multi_label,
+        names=Names(text_column, label_column),
         encoding=encoding,
         errors=errors,
     )
@@ -294,6 +326,6 @@ def explain(
         raise NlpkitError(f"no such label: {on_one_line(label)}", hint=known)
     chosen = options.pick_format(format, json, classify_output.explain_format())
     with open_output("-") as out:
-        for text in textio.read_lines(paths, encoding=encoding, errors=errors):
+        for text in options.read_input_lines(paths, encoding, errors):
             classify_output.write_explanation(out, classifier, text, label, chosen)
             out.flush()

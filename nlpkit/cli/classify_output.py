@@ -155,14 +155,14 @@ def write_explanation(
     done = 0
     for (start, end), influence in zip(found.spans, found.influence, strict=True):
         pieces.append(out.safe(text[done:start]))
-        pieces.append(_shade(out.safe(text[start:end]), influence / strongest))
+        pieces.append(shade(out.safe(text[start:end]), influence / strongest))
         done = end
     pieces.append(out.safe(text[done:]))
     label = out.safe(on_one_line(found.label))
     out.write_styled(f"{label} {100 * found.probability:.0f}%\t{''.join(pieces)}\n")
 
 
-def _shade(word: str, influence: float) -> str:
+def shade(word: str, influence: float) -> str:
     """Green for the label, red against it, bold when strong, plain when next to nothing."""
     if abs(influence) < 0.1:
         return word

@@ -122,7 +122,7 @@ def embed(
     elmo = ElmoModel.load(model, pick_device(device))
     shares = _parse_mix(mix)
     tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-    blocks = textio.read_blocks(paths, encoding=encoding, errors=errors)
+    blocks = options.read_inputs(paths, encoding, errors)
     rows = read_tokens(blocks, tokens, errors)
     with memory_advice("a smaller --batch-tokens"):
         found = _embedded(elmo, rows, layer or "all", shares, batch_tokens)

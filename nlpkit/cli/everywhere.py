@@ -14,11 +14,11 @@ import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from nlpkit.settings import LARGEST_SEED
+from nlpkit.settings import DATA, LARGEST_SEED
 from nlpkit.textio import LONGEST_LINE_VARIABLE
 
 RANDOM = "random"
@@ -34,6 +34,8 @@ class Everywhere:
     output: str = "-"
     header: bool = False
     quiet: bool = False
+    input: str = "auto"
+    key: str | None = None
 
 
 _NONE = Everywhere()
@@ -53,6 +55,25 @@ def _declare(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No notes or progress on stderr.")
     ] = False,
+    input: Annotated[
+        Literal["auto", "text", "jsonl", "csv", "tsv"],
+        typer.Option(
+            "--input",
+            help="What the input is; auto: told by its name or first line.",
+            rich_help_panel=DATA,
+        ),
+    ] = "auto",
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            "--column",
+            metavar="NAME",
+            help="The key of JSON lines, or the column of CSV or TSV, to read.",
+            show_default="tokens, text or sentence",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
 ) -> None: ...
 
 
@@ -74,6 +95,9 @@ def missing(name: str | None, params: list[Any]) -> list[Any]:
     shown = next((one for one in params if one.name == "format"), None)
     if shown is not None and "tsv" in str(shown.type_descriptor.annotation) and "header" not in has:
         lacking.append(declared["header"])
+    reads = any(one.metavar == "INPUT" for one in params) and "encoding" in has
+    if reads and not has & {"input", "key"}:
+        lacking += [declared["input"], declared["key"]]
     if "quiet" not in has and "-q" not in flags:
         lacking.append(declared["quiet"])
     return lacking
@@ -83,6 +107,7 @@ def missing(name: str | None, params: list[Any]) -> list[Any]:
 def taken(ctx: Any, added: list[Any]) -> Iterator[None]:
     """Within this, the added flags are known here and no longer to the command."""
     values = {one.name: ctx.params.pop(one.name) for one in added}
+    values.setdefault("quiet", bool(ctx.params.get("quiet")))
     # stdin and stdout of a shell may hold -o /dev/stdout: that is a file like any other
     token = current.set(Everywhere(**values))
     try:

@@ -14,6 +14,7 @@ from nlpkit.cli.flags import with_settings
 from nlpkit.cli.lm_train import Init, SampleTokens, start_run
 from nlpkit.errors import UsageError
 from nlpkit.tasks.lm.settings import GptSettings, LmSettings
+from nlpkit.text.records import TEXT_KEYS
 
 
 @with_settings(GptSettings)
@@ -79,7 +80,7 @@ def train(
             )
             found = read_examples(lines, textio.source_name(examples))
             return ExamplesRun(found, LmSettings(**vars(settings)), **more)
-        blocks = textio.read_blocks(options.resolve_inputs(text), encoding=encoding, errors=errors)
+        blocks = options.read_inputs(text, encoding, errors, TEXT_KEYS)
         folder = os.path.dirname(os.path.abspath(output))
         return GptRun(blocks, settings, folder=folder, errors=errors, **more)
 

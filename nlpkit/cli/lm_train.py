@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nlpkit import modeldir, textio
+from nlpkit import modeldir
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
@@ -16,6 +16,7 @@ from nlpkit.cli.output import Notes
 from nlpkit.cli.progress_training import draw_run, prepare_torch
 from nlpkit.errors import UsageError
 from nlpkit.tasks.lm.settings import LmSettings
+from nlpkit.text.records import TEXT_KEYS
 from nlpkit.training.run import Progress
 
 Init = Annotated[
@@ -80,7 +81,7 @@ def train(
 
     start_run(
         lambda where: LmRun(
-            textio.read_blocks(options.resolve_inputs(text), encoding=encoding, errors=errors),
+            options.read_inputs(text, encoding, errors, TEXT_KEYS),
             settings,
             tokenizer=tokenizer,
             init=init,

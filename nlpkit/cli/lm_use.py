@@ -18,6 +18,7 @@ from nlpkit.cli.output import Notes, Writer, open_output
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.generate.settings import SamplingSettings
 from nlpkit.tasks.lm.settings import WritingSettings
+from nlpkit.text.records import TEXT_KEYS
 
 if TYPE_CHECKING:
     from nlpkit.tasks.lm.model import Continuation, TextModel
@@ -333,7 +334,7 @@ def run_score(
     paths = options.resolve_inputs(inputs)
     chosen = pick_device(device, model.work(sum(map(_guess_size, paths))))
     model.model.to(chosen)
-    blocks = textio.read_blocks(paths, encoding=encoding, errors=errors)
+    blocks = options.read_inputs(paths, encoding, errors, TEXT_KEYS)
     with open_output("-") as out:
         if tokens:
             from nlpkit.cli.lm_show import write_tokens

@@ -8,20 +8,23 @@ import typer
 
 from nlpkit import modeldir, textio
 from nlpkit import settings as limits
-from nlpkit.cli import options
+from nlpkit.cli import names_inspect, options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
 from nlpkit.cli.progress_training import draw_run, prepare_torch
 from nlpkit.errors import UsageError
 from nlpkit.tasks.names.settings import NameConstraints, NamesSettings
+from nlpkit.text.records import TEXT_KEYS
 
 if TYPE_CHECKING:
     from nlpkit.tasks.names.data import Name
     from nlpkit.tasks.names.model import NamesModel
 
 DEFAULTS = NamesSettings()
+NAME_KEYS = ("name", *TEXT_KEYS)
 app = new_app("Name generators: train, sample, score, report.")
+app.command(cls=Command)(names_inspect.inspect)
 
 
 @app.command(cls=Command)
@@ -78,7 +81,7 @@ def train(
         raise UsageError("give one of --test-fraction, --test-size and --test-file")
     modeldir.check_new(output, force=force)
     read = {"encoding": encoding, "errors": errors}
-    found = parse_names(textio.read_lines(options.resolve_inputs(names), **read))
+    found = parse_names(options.read_input_lines(names, encoding, errors, NAME_KEYS))
     held = None if test_file is None else parse_names(textio.read_lines(test_file, **read))
     notes = Notes(quiet)
     run = NamesRun(
@@ -198,7 +201,7 @@ def score(
     from nlpkit.tasks.names.model import NamesModel, bits_per_character, count_characters
 
     named = NamesModel.load(model)
-    lines = textio.read_lines(options.resolve_inputs(inputs), encoding=encoding, errors=errors)
+    lines = options.read_input_lines(inputs, encoding, errors, NAME_KEYS)
     names = parse_names(lines)
     chosen = pick_device(device, named.work(count_characters(names)))
     named.model.to(chosen)

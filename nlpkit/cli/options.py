@@ -11,13 +11,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from nlpkit import settings
+from nlpkit.cli import everywhere
 from nlpkit.cli.frame import NoInput, UsageError
 from nlpkit.cli.output import Notes
 from nlpkit.cli.terminal import visible
 from nlpkit.errors import NlpkitError
 from nlpkit.settings import LARGEST_SEED, MANY, MOST_WORKERS
-from nlpkit.text.records import TEXT_KEYS, Reading
-from nlpkit.textio import STDIN, Block, parse_json, read_blocks
+from nlpkit.text.records import TEXT_KEYS, TOKEN_KEYS, Reading
+from nlpkit.textio import STDIN, Block, parse_json
 
 Inputs = Annotated[
     list[str] | None,
@@ -260,9 +261,33 @@ def resolve_inputs(inputs: list[str] | str | None) -> list[str]:
     return paths
 
 
-def read_inputs(inputs: list[str] | str | None, encoding: str, errors: str) -> Iterator[Block]:
-    """The blocks of all inputs, checked before the first is read."""
-    return read_blocks(resolve_inputs(inputs), encoding=encoding, errors=errors)
+def read_inputs(
+    inputs: list[str] | str | None,
+    encoding: str,
+    errors: str,
+    keys: tuple[str, ...] = TOKEN_KEYS,
+) -> Iterator[Block]:
+    """The blocks of all inputs as plain lines, for engines that know of no records.
+
+    What is read of records is what ``--input`` and ``--key`` say, see ``everywhere``.
+    """
+    from nlpkit.text import records
+
+    said = everywhere.current.get()
+    reading = Reading(input=said.input, key=said.key, encoding=encoding, errors=errors)  # type: ignore[arg-type]
+    found = records.read_records(resolve_inputs(inputs), reading, keys, Notes().say)
+    return records.plain_blocks(found, errors)
+
+
+def read_input_lines(
+    inputs: list[str] | str | None,
+    encoding: str,
+    errors: str,
+    keys: tuple[str, ...] = TEXT_KEYS,
+) -> Iterator[str]:
+    """``read_inputs``, a line at a time."""
+    for block in read_inputs(inputs, encoding, errors, keys):
+        yield from block.lines(errors)
 
 
 def read_records(

@@ -125,7 +125,7 @@ def answer(
         texts = [text]
     else:
         paths = options.resolve_inputs(inputs)
-        texts = list(textio.read_lines(paths, encoding=encoding, errors=errors))
+        texts = list(options.read_input_lines(paths, encoding, errors))
     if not question.strip() or not any(one.strip() for one in texts):
         raise NlpkitError("an empty question, or no text to look for its answer in")
     reader = QaModel.load(model)

@@ -9,7 +9,7 @@ import typer
 
 from nlpkit import folders, modeldir, textio
 from nlpkit import settings as limits
-from nlpkit.cli import options
+from nlpkit.cli import encoder_inspect, options, tag_explain
 from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
@@ -18,6 +18,8 @@ from nlpkit.tasks.tag.layouts import LayoutChoice
 from nlpkit.tasks.tag.settings import TaggerSettings
 
 app = new_app("Tag words with parts of speech, entities or other labels.")
+app.command(cls=Command)(tag_explain.explain)
+app.command("inspect", cls=Command)(encoder_inspect.inspect_tagger)
 
 
 @app.command(cls=Command)
@@ -46,8 +48,11 @@ def train(
     """Learn to tag from tagged sentences.
 
     Layout and entity scheme (IOB1, IOB2, BIOES) are found out and written back by predict. A tag
-    sequence that breaks its scheme is reported with its line. With --pretrained a BERT, an ELMo or
-    a GPT gives the states of words, trained further or left as it is (--freeze all).
+    sequence that breaks its scheme is reported with its line. JSON lines have tokens and tags (or
+    ner_tags, as Hugging Face has them), or a text and entities: [[start, end, type], ...].
+
+    With --pretrained a BERT, an ELMo or a GPT gives the states of words, trained further or left as
+    it is (--freeze all).
 
     Examples:
       $ nlpkit tag train sample_corpora/tagged-train.conllu -o pos.model
@@ -80,10 +85,11 @@ def predict(
     model: options.Model,
     inputs: options.Inputs = None,
     input: Annotated[
-        Literal["auto", "text", "tokens", "columns"],
+        Literal["auto", "text", "tokens", "columns", "jsonl"],
         typer.Option(
             "--input",
-            help="text: raw, tokenised here; tokens: between spaces; columns: as in training.",
+            help="text: raw, tokenised here; tokens: between spaces; columns: as in training; "
+            "jsonl: records with tokens or a text.",
         ),
     ] = "auto",
     format: Annotated[
@@ -106,7 +112,7 @@ def predict(
 
     Columns go out as they came in, byte for byte, but for the tags. The keys of jsonl are text,
     tokens, tags, probabilities (one a token) and, for entities, entities: start and end (in
-    characters of the text), type, text and probability.
+    characters of the text), type, text and probability; a record that came in keeps its other keys.
 
     Examples:
       $ echo "He said Teddy Roosevelt was a great president" | nlpkit tag predict pos.model

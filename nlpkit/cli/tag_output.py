@@ -13,6 +13,7 @@ from nlpkit.cli.output import Writer
 from nlpkit.errors import UsageError
 from nlpkit.tasks.tag.layouts import CONLLU, detect_layout
 from nlpkit.tasks.tag.reading import looks_tagged, sample, stream_sentences, until_content
+from nlpkit.tasks.tag.records import are_records, predicted_rows
 from nlpkit.text import conll
 from nlpkit.text.conll import Layout, Sentence
 from nlpkit.text.patterns import Span, find_spans
@@ -31,6 +32,7 @@ class Item(NamedTuple):
     tokens: list[str]
     spans: list[Span] | None  # None: to be found when they are wanted
     sentence: Sentence | None
+    record: dict[str, Any] | None = None  # that it came in, with its other keys
 
 
 def predict_stream(
@@ -51,6 +53,17 @@ def predict_stream(
         return
     blocks = chain(first, blocks)
     layout = None
+    if input == "jsonl" or (input == "auto" and are_records(sample(first, errors))):
+        for block in blocks:
+            batch = _record_items(block, tagger.settings.unit, errors)
+            if format in ("auto", "slash"):
+                _write_tagged(tagger, batch, out, None)
+            elif format == "columns":
+                raise UsageError("--format columns needs input in columns")
+            else:
+                _write_analysed(tagger, batch, out, format)
+            out.flush()
+        return
     if input in ("auto", "columns"):
         lines, entities = sample(first, errors), tagger.scheme is not None
         layout = _columns_layout(tagger.layout, lines, input, token_column, entities)
@@ -110,6 +123,26 @@ def _text_items(blocks: Iterable[Block], kind: str, unit: str, errors: str) -> I
         ]
 
 
+def _record_items(block: Block, unit: str, errors: str) -> list[Item]:
+    """Records with tokens, or with a text to be cut into tokens."""
+    from nlpkit.text.records import text_of
+    from nlpkit.text.tokenizers import get_tokenizer
+
+    tokenizer = get_tokenizer("word")
+    items = []
+    for row in predicted_rows(block, errors):
+        text = text_of(row, block.source)
+        if isinstance(row.value, list):
+            given = row.record.get("text")
+            tokens = text.split(" ") if text else []
+            fits = isinstance(given, str) and "".join(given.split()) == "".join(tokens)
+            items.append(Item(given if fits else text, tokens, None, None, row.record))  # type: ignore[arg-type]
+        else:
+            cut = list(text) if unit == "char" else tokenizer.tokens(text)
+            items.append(Item(text, cut, None, None, row.record))
+    return items
+
+
 def _column_items(blocks: Iterable[Block], layout: Layout, errors: str) -> Iterator[list[Item]]:
     for sentences in stream_sentences(blocks, layout, errors):
         yield [Item("", sentence.tokens, None, sentence) for sentence in sentences]
@@ -148,6 +181,7 @@ def _write_analysed(tagger: Tagger, batch: list[Item], out: Writer, format: str)
             out.write_styled(_colored(text, entities, out.safe) + "\n")
             continue
         record: dict[str, Any] = {
+            **(item.record or {}),
             "text": text,
             "tokens": item.tokens,
             "tags": tags,

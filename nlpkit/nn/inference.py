@@ -187,6 +187,8 @@ class NumpyEncoder:
         self.kind, self.weights, self.one_way = kind, weights, one_way
         self.positions, self.norm = positions, norm
         self.layers = _recurrent_layers(kind, under("rnn.", weights))
+        # the attention (B, H, T, T) of each layer of the last batch, for whoever wants to look
+        self.watched: list[Floats] | None = None
 
     def first(self, table: Floats) -> Floats:
         """What the first layer makes of each distinct input by itself, (U, C) -> (U, width)."""
@@ -213,7 +215,7 @@ class NumpyEncoder:
         while f"blocks.{depth}.up.weight" in self.weights:
             block = under(f"blocks.{depth}.", self.weights)
             asking = states if post else layer_norm(states, block, "norm_1")
-            states = states + _attend(block, asking, inside, self.one_way)
+            states = states + _attend(block, asking, inside, self.one_way, self.watched)
             if post:
                 states = layer_norm(states, block, "norm_1")
             wide = _linear(states if post else layer_norm(states, block, "norm_2"), block, "up")
@@ -394,7 +396,13 @@ def _linear(states: Floats, weights: Weights, name: str) -> Floats:
     return result
 
 
-def _attend(weights: Weights, states: Floats, inside: NDArray[np.bool_], one_way: bool) -> Floats:
+def _attend(
+    weights: Weights,
+    states: Floats,
+    inside: NDArray[np.bool_],
+    one_way: bool,
+    watched: list[Floats] | None = None,
+) -> Floats:
     n_rows, n_steps, hidden = states.shape
     heads = max(1, hidden // HEAD_SIZE)
     shape = (n_rows, n_steps, -1, hidden // heads)
@@ -413,5 +421,7 @@ def _attend(weights: Weights, states: Floats, inside: NDArray[np.bool_], one_way
     scores = np.where(seen, scores, -np.inf)
     scores = np.exp(scores - scores.max(axis=3, keepdims=True))
     scores /= scores.sum(axis=3, keepdims=True)
+    if watched is not None:
+        watched.append(scores.astype(np.float32))
     mixed = (scores.astype(np.float32) @ v).swapaxes(1, 2).reshape(n_rows, n_steps, hidden)
     return _linear(mixed, weights, "attention.output")

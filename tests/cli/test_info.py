@@ -150,7 +150,7 @@ def test_vectors_vocabularies_and_subwords_are_described(run: Runner, made: Path
 
 
 def test_a_header_of_weights_that_lies_is_named(run: Runner, model: Callable[[str], Path]) -> None:
-    file = without_manifest(model()) / "weights.safetensors"
+    file = without_manifest(model("gpt char")) / "weights.safetensors"
     for data in (b"", b"\xff" * 8, b"\x02\0\0\0\0\0\0\0[]", b"\x0c" + bytes(7) + b"{" * 12):
         file.write_bytes(data)
         assert "is damaged" in run.fails("info", "m")

@@ -30,7 +30,8 @@ SHORT = {
     "-V": {"vocab"},
     "-n": {"count", "number", "max_tokens", "samples"},
     "-T": {"temperature"},
-    "-k": {"k"},
+    "-k": {"k", "count"},
+    "-i": {"interactive"},
     "-h": {"help"},
 }
 # One long flag for one thing.
@@ -78,6 +79,7 @@ def test_a_short_flag_has_one_long_name() -> None:
                 for flag in one.opts:
                     if len(flag) == 2:
                         longs[flag, one.name].add(max(one.opts, key=len))
+    assert longs
     assert all(len(names) == 1 for names in longs.values()), longs
 
 

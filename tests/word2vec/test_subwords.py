@@ -13,7 +13,7 @@ from nlpkit.vectors.settings import Format
 from nlpkit.vectors.store import Vectors
 from nlpkit.word2vec import subwords as engine_module
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
-from nlpkit.word2vec.model import Run, begin, load_checkpoint
+from nlpkit.word2vec.model import Word2VecRun, begin, load_checkpoint
 from nlpkit.word2vec.store import build_store
 from nlpkit.word2vec.subwords import NgramTable, SubwordEngine
 from nlpkit.word2vec.train import Trainer
@@ -30,15 +30,14 @@ def text(lines: int = 600) -> bytes:
     return "".join(" ".join(row) + "\n" for row in rows).encode()
 
 
-def run_of(data: bytes, init: str | None = None, **changes: object) -> Run:
+def run_of(data: bytes, init: str | None = None, **changes: object) -> Word2VecRun:
     config = Word2VecConfig(**{**SETTINGS, **changes})  # type: ignore[arg-type]
     return begin(build_store([data], config), "hash", config, TokenSettings(), init=init)
 
 
-def trained(data: bytes, **changes: object) -> Run:
+def trained(data: bytes, **changes: object) -> Word2VecRun:
     run = run_of(data, **changes)
-    for progress in run.trainer.train():
-        run.record(progress)
+    run.fit()
     return run
 
 
@@ -83,7 +82,7 @@ def test_a_step_moves_all_rows_of_a_word_as_its_vector(arch: Arch) -> None:
 
 @pytest.mark.parametrize("arch", list(Arch))
 def test_an_unknown_word_is_near_the_words_it_looks_like(arch: Arch) -> None:
-    vectors = trained(text(), arch=arch, epochs=3).vectors()
+    vectors = trained(text(), arch=arch, epochs=3).result()
     near = [found.word for found in vectors.nearest_to(vectors.get("walks")[None], 4)[0]]
     assert set(near) <= set(KIND)
     near = [found.word for found in vectors.nearest_to(vectors.get("redden")[None], 4)[0]]
@@ -91,7 +90,7 @@ def test_an_unknown_word_is_near_the_words_it_looks_like(arch: Arch) -> None:
 
 
 def test_two_threads_learn_the_same_things() -> None:
-    vectors = trained(text(), threads=2, epochs=3).vectors()
+    vectors = trained(text(), threads=2, epochs=3).result()
     near = [found.word for found in vectors.nearest_to(vectors.get("walks")[None], 4)[0]]
     assert set(near) <= set(KIND)
 
@@ -99,23 +98,22 @@ def test_two_threads_learn_the_same_things() -> None:
 def test_a_resumed_run_gives_the_same_bits(tmp_path: Path) -> None:
     whole = trained(text())
     run = run_of(text())
-    steps = run.trainer.train()
-    run.record(next(steps))
+    steps = run.steps()
+    next(steps)
     steps.close()
     run.save_checkpoint(tmp_path / "c")
     how = run.tokens
     sources: dict[str, str | None] = {"vocab": None, "init": None}
     again = load_checkpoint(tmp_path / "c", run.config, how, sources, device="cpu")
-    for _ in again.trainer.train():
-        pass
-    assert run.trainer.state().pieces_done > 0
-    np.testing.assert_array_equal(again.vectors().matrix, whole.vectors().matrix)
-    assert again.vectors().get("unseen").tolist() == whole.vectors().get("unseen").tolist()
+    again.fit()
+    assert run.words_trainer.state().pieces_done > 0
+    np.testing.assert_array_equal(again.result().matrix, whole.result().matrix)
+    assert again.result().get("unseen").tolist() == whole.result().get("unseen").tolist()
 
 
 @pytest.mark.parametrize("name", ["model", "model.bin"])
 def test_files_keep_known_and_unknown_words(tmp_path: Path, name: str) -> None:
-    vectors = trained(text(100), arch="cbow", epochs=1).vectors()
+    vectors = trained(text(100), arch="cbow", epochs=1).result()
     vectors.save(tmp_path / name)
     again = Vectors.load(tmp_path / name)
     assert list(again.words) == list(vectors.words)
@@ -130,7 +128,7 @@ def test_files_keep_known_and_unknown_words(tmp_path: Path, name: str) -> None:
 
 
 def test_gensim_and_fasttext_read_what_is_written(tmp_path: Path) -> None:
-    vectors = trained(text(100), epochs=1).vectors()
+    vectors = trained(text(100), epochs=1).result()
     vectors.save(tmp_path / "m.bin")
     words = [*KIND, "unseen", "naïve"]
     ours = np.stack([vectors.get(word) for word in words])
@@ -158,15 +156,15 @@ def test_gensim_and_fasttext_read_what_is_written(tmp_path: Path) -> None:
 
 def test_training_goes_on_from_a_bin(tmp_path: Path) -> None:
     first = trained(text(100), epochs=1)
-    first.vectors().save(tmp_path / "m.bin")
+    first.result().save(tmp_path / "m.bin")
     run = run_of(b"walked talked newword\n" * 50, init=str(tmp_path / "m.bin"))
-    at_start = run.vectors()
-    np.testing.assert_allclose(at_start.get("walked"), first.vectors().get("walked"), atol=1e-6)
+    at_start = run.result()
+    np.testing.assert_allclose(at_start.get("walked"), first.result().get("walked"), atol=1e-6)
     # buckets of words that the new text does not have are still there
-    np.testing.assert_allclose(at_start.get("redness2"), first.vectors().get("redness2"), atol=1e-6)
-    for _ in run.trainer.train():
+    np.testing.assert_allclose(at_start.get("redness2"), first.result().get("redness2"), atol=1e-6)
+    for _ in run.steps():
         pass
-    assert not np.allclose(run.vectors().get("walked"), at_start.get("walked"))
+    assert not np.allclose(run.result().get("walked"), at_start.get("walked"))
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
@@ -175,7 +173,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     for wrong in ("6-3", "0-3", "3-", "a", "3-6-7"):
         with pytest.raises(NlpkitError, match="no lengths of n-grams"):
             Word2VecConfig(subwords=wrong)
-    trained(text(20), epochs=1).vectors().save(tmp_path / "m.bin")
+    trained(text(20), epochs=1).result().save(tmp_path / "m.bin")
     with pytest.raises(NlpkitError, match="n-grams 3-4 in 2000 buckets"):
         run_of(text(20), init=str(tmp_path / "m.bin"), buckets=100)
     plain = Vectors(["walked"], np.ones((1, 16), np.float32))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from nlpkit.errors import NlpkitError
+from nlpkit.models.base import LanguageModel
 from nlpkit.models.gpt import GPT
 from nlpkit.nn.block import Block
 from nlpkit.tasks.lm.model import GptModel
@@ -29,27 +31,40 @@ def attention_records(
     gpt: GptModel, text: str, layer: int | None = None, head: int | None = None
 ) -> list[dict[str, Any]]:
     """A record for each layer and head, or for those asked for (from 1)."""
-    assert isinstance(gpt.model, GPT)
-    settings = gpt.model.settings
+    ids = gpt.codec.encode(text)
+    tokens = [gpt.codec.decode([index]) for index in ids]
+    return records_of_ids(gpt.model, ids, tokens, layer, head)
+
+
+def records_of_ids(
+    model: LanguageModel,
+    ids: Sequence[int],
+    tokens: Sequence[str],
+    layer: int | None = None,
+    head: int | None = None,
+) -> list[dict[str, Any]]:
+    """The same for ids and the text of each."""
+    if not isinstance(model, GPT):
+        raise NlpkitError(f"a {model.settings.model} has no attention", hint="a gpt")
+    settings = model.settings
     for name, asked, there in (
         ("layer", layer, settings.layers),
         ("head", head, settings.heads),
     ):
         if asked is not None and asked > there:
             raise NlpkitError(f"`{name}` {asked}: the model has {there}")
-    ids = gpt.codec.encode(text)
     if not 1 <= len(ids) <= settings.block_size:
         raise NlpkitError(
             f"{len(ids)} tokens; the model reads from 1 to {settings.block_size}",
             hint="a shorter text" if ids else "a text that is not empty",
         )
-    tokens = [gpt.codec.decode([index]) for index in ids]
-    weights = attention_weights(gpt.model, torch.tensor([ids], device=gpt.device))
+    device = next(model.parameters()).device
+    weights = attention_weights(model, torch.tensor([list(ids)], device=device))
     return [
         {
             "layer": number + 1,
             "head": place + 1,
-            "tokens": tokens,
+            "tokens": list(tokens),
             "weights": [
                 [round(value, 5) for value in row[: index + 1]]
                 for index, row in enumerate(weights[number][0, place].tolist())

@@ -29,7 +29,7 @@ class LayoutChoice:
     )
     column: str | None = option(
         None,
-        "CoNLL-U column of the tag; misc:NER is the value of NER in it.",
+        "CoNLL-U column of the tag (misc:NER is the value of NER in it), or key of JSON lines.",
         metavar="NAME",
         shown_default="upos",
         group=DATA,
@@ -43,6 +43,12 @@ class LayoutChoice:
         low=-MANY,
         high=MANY,
         shown_default="entities if any, else the last",
+        group=DATA,
+    )
+    tag_names: str | None = option(
+        None,
+        "JSON lines: names of integer tags from 0 on, between commas or one per line of a file.",
+        metavar="NAMES",
         group=DATA,
     )
     usual_column: str = "upos"  # of CoNLL-U when none is named

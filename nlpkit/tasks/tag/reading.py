@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.tag.layouts import SAMPLE_LINES, LayoutChoice, choose_layout, detect_layout
+from nlpkit.tasks.tag.records import LAYOUT, are_records, read_record_sentences, refuse_spacy
 from nlpkit.text.conll import Layout, Sentence, SentenceReader, read_lines, read_sentences
 from nlpkit.textio import Block
 
@@ -15,13 +16,22 @@ from nlpkit.textio import Block
 def read_tagged(
     paths: list[str], choice: LayoutChoice, *, encoding: str = "utf-8", errors: str = "strict"
 ) -> tuple[list[Sentence], Layout]:
-    """All tagged sentences of files of one layout."""
+    """All tagged sentences of files of one layout, or of JSON lines."""
+    refuse_spacy(paths)
     blocks = textio.read_blocks(paths, encoding=encoding, errors=errors)
     # two, for the last line of a short file without an end comes by itself
     first = list(itertools.islice(blocks, 2))
     if not first:
         names = ", ".join(map(textio.source_name, paths))
         raise NlpkitError(f"{names}: nothing in it", hint="a file of tagged sentences")
+    if choice.format is None and are_records(sample(first, errors)):
+        sentences = read_record_sentences(
+            itertools.chain(first, blocks),
+            key=choice.column,
+            tag_names=choice.tag_names,
+            errors=errors,
+        )
+        return sentences, LAYOUT
     layout = choose_layout(sample(first, errors), choice, first[0].source)
     lines = read_lines(itertools.chain(first, blocks), errors)
     return list(read_sentences(lines, layout)), layout

@@ -1,0 +1,162 @@
+"""What ``inspect`` commands show: coloured text, small heat maps, pictures, JSON lines."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from nlpkit.cli.lm_show import shade
+from nlpkit.cli.output import Writer, write_rows
+
+_SHADES = " ░▒▓█"
+_WIDTH = 76
+
+
+def _for_people(json: bool) -> bool:
+    return not json and sys.stdout is not None and sys.stdout.isatty()
+
+
+def write_rows_or_json(out: Writer, rows: Sequence[dict[str, Any]], json: bool) -> None:
+    """A table for a person, JSON lines for a program."""
+    if not rows:
+        return
+    columns = list(rows[0])
+    format = "table" if _for_people(json) else "jsonl"
+    write_rows(out, columns, [[row[name] for name in columns] for row in rows], format)
+
+
+def write_steps(out: Writer, records: Sequence[dict[str, Any]], json: bool) -> None:
+    """The text coloured by its probabilities, and under each token what was expected."""
+    if not _for_people(json):
+        for record in records:
+            out.write_json(record)
+        return
+    cells = [
+        [_plain(record["token"]), *(_plain(name) for name, _ in record["expected"])]
+        for record in records
+    ]
+    widths = [max(map(len, cell)) + 1 for cell in cells]
+    start = 0
+    while start < len(records):
+        stop, used = start, 0
+        while stop < len(records) and (stop == start or used + widths[stop] <= _WIDTH):
+            used += widths[stop]
+            stop += 1
+        for row in range(max(len(cell) for cell in cells[start:stop])):
+            line = ""
+            for place in range(start, stop):
+                name = cells[place][row] if row < len(cells[place]) else ""
+                share = records[place]["probability"]
+                if row:
+                    share = records[place]["expected"][row - 1][1] if name else 1.0
+                line += shade(out.safe(name.ljust(widths[place])), -math.log(max(share, 1e-9)))
+            out.write_styled(line + "\n")
+        out.write_styled("\n")
+        start = stop
+
+
+def _plain(token: str) -> str:
+    shown = token.replace("\n", "↵").replace("\t", "→").replace(" ", "␣")
+    return shown or "∅"
+
+
+def write_cell(out: Writer, tokens: Sequence[str], values: dict[str, Any], json: bool) -> None:
+    """One unit over a text: coloured text for each gate, or JSON lines."""
+    if not _for_people(json):
+        for place, token in enumerate(tokens):
+            record = {name: round(float(array[place]), 4) for name, array in values.items()}
+            out.write_json({"token": token, **record})
+        return
+    for name, array in values.items():
+        low, high = float(array.min()), float(array.max())
+        out.write_styled(f"{name} ({low:.2f} to {high:.2f})\n")
+        scale = 12.0 / ((high - low) or 1.0)
+        pieces = zip(tokens, array.tolist(), strict=True)
+        out.write_styled(
+            "".join(shade(out.safe(t), (v - low) * scale * math.log(2)) for t, v in pieces)
+        )
+        out.write_styled("\n")
+
+
+def write_attention(
+    out: Writer, records: Sequence[dict[str, Any]], plot: str | None, json: bool
+) -> None:
+    """Heat maps by head: in the terminal, as a picture or page, as JSON lines."""
+    if plot is not None and plot.lower().endswith(".html"):
+        from nlpkit import textio
+        from nlpkit.hoverpage import heatmap_page
+
+        maps = [(_caption(record), record["tokens"], record["weights"]) for record in records]
+        textio.write_text(plot, heatmap_page("Attention by layer and head", maps))
+    elif plot is not None:
+        from nlpkit.tasks.lm.attention import draw_attention
+
+        draw_attention(list(records), plot)
+    if not _for_people(json):
+        for record in records:
+            out.write_json(record)
+        return
+    for record in records:
+        out.write(f"{_caption(record)}\n")
+        names = [_plain(token)[:10].rjust(10) for token in record["tokens"]]
+        for name, row in zip(names, record["weights"], strict=True):
+            cells = "".join(_block(value) * 2 for value in row)
+            out.write(f"{out.safe(name)} {cells}\n")
+
+
+def _caption(record: dict[str, Any]) -> str:
+    share = record.get(record.get("looks_at", ""), 0)
+    looks = f": {record['looks_at']} token {share:.0%}" if "looks_at" in record else ""
+    return f"layer {record['layer']}, head {record['head']}{looks}"
+
+
+def _block(value: float, low: float = 0.0, high: float = 1.0) -> str:
+    share = (value - low) / ((high - low) or 1.0)
+    return _SHADES[min(len(_SHADES) - 1, max(0, int(share * len(_SHADES))))]
+
+
+def write_positions(out: Writer, kind: str, table: Any, plot: str | None, json: bool) -> None:
+    """The encoding by position and dimension, and the products of all pairs of positions."""
+    products = table @ table.T
+    if plot is not None:
+        from matplotlib.figure import Figure
+
+        from nlpkit.plots import save_figure
+
+        drawn = Figure(figsize=(11, 5), layout="constrained")
+        left, right = drawn.subplots(1, 2)
+        left.imshow(table, aspect="auto", cmap="RdBu")
+        left.set(title=f"{kind} positions", xlabel="dimension", ylabel="position")
+        right.imshow(products, cmap="viridis")
+        right.set(title="products of all pairs", xlabel="position", ylabel="position")
+        save_figure(drawn, plot)
+    if not _for_people(json):
+        for place, row in enumerate(table.tolist()):
+            values = [round(value, 5) for value in row]
+            inner = [round(value, 4) for value in products[place].tolist()]
+            out.write_json({"kind": kind, "position": place, "values": values, "products": inner})
+        return
+    for title, values in ((f"{kind} positions", table), ("products of all pairs", products)):
+        out.write(f"{title}\n")
+        low, high = float(values.min()), float(values.max())
+        for row in values[:40].tolist():
+            out.write("".join(_block(value, low, high) for value in row[:_WIDTH]) + "\n")
+
+
+def draw_gates(gates: dict[str, Any], layer: int, tokens: Sequence[str], path: str) -> None:
+    """Heat maps of one layer: units by time, one panel for each gate."""
+    from matplotlib.figure import Figure
+
+    from nlpkit.plots import save_figure
+
+    drawn = Figure(figsize=(max(6.0, 0.12 * len(tokens)), 3 * len(gates)), layout="constrained")
+    panels = drawn.subplots(len(gates), 1, squeeze=False)[:, 0]
+    for axes, (name, values) in zip(panels, gates.items(), strict=True):
+        axes.imshow(values[layer].T, aspect="auto", cmap="RdBu", interpolation="nearest")
+        axes.set_title(f"{name}, layer {layer + 1}")
+        axes.set_ylabel("unit")
+        labels = [_plain(token).replace("$", "\\$") for token in tokens]
+        axes.set_xticks(range(len(tokens)), labels, fontsize=6)
+    save_figure(drawn, path)

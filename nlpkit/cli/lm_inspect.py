@@ -1,0 +1,191 @@
+"""``nlpkit lm inspect`` and what ``nlpkit names inspect`` shares with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from nlpkit import settings as limits
+from nlpkit import textio
+from nlpkit.cli import inspect_output, options
+from nlpkit.cli.output import open_output
+from nlpkit.errors import NlpkitError, UsageError
+
+if TYPE_CHECKING:
+    from nlpkit.models.base import LanguageModel
+
+Show = Literal["steps", "gates", "attention", "positions", "neurons"]
+What = Annotated[
+    Show,
+    typer.Option(
+        "--show", help="What to look at; gates and neurons of recurrent models, the rest of GPTs."
+    ),
+]
+Layer = Annotated[
+    int | None,
+    typer.Option("--layer", min=1, max=limits.DEEPEST, help="Only this layer, from 1."),
+]
+Head = Annotated[
+    int | None,
+    typer.Option("--head", min=1, max=limits.DEEPEST, help="Only this attention head, from 1."),
+]
+Cell = Annotated[
+    int | None,
+    typer.Option(
+        "--cell", min=1, max=limits.WIDEST, help="Follow this unit, from 1, over the text."
+    ),
+]
+Count = Annotated[
+    int, typer.Option("-k", "--count", min=1, max=1000, help="Expected tokens, or units, to show.")
+]
+Plot = Annotated[
+    str | None,
+    typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf; attention also .html."),
+]
+
+
+def inspect(
+    model: options.Model,
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="What to read; - reads standard input.")
+    ] = None,
+    show: What = "steps",
+    find_neurons: Annotated[
+        bool, typer.Option("--find-neurons", help="Short for --show neurons.")
+    ] = False,
+    layer: Layer = None,
+    head: Head = None,
+    cell: Cell = None,
+    count: Count = 5,
+    plot: Plot = None,
+    json: options.Json = False,
+) -> None:
+    """Look inside a model: what it expects, its gates, its attention, its positions, its neurons.
+
+    steps: each token coloured by how likely it was, the likeliest ones under it. gates: how open
+    they are, or one unit over the text (--cell). neurons: the units that follow a simple feature of
+    the text best, with their correlation on held-out text. attention: by layer and head, heads
+    sorted by what they look at. positions: the positional encoding and the products of all pairs.
+    With --json, or where nobody looks, JSON lines.
+
+    Examples:
+      $ nlpkit lm train sample_corpora/tales.txt -o lstm.model --model lstm --max-time 30s
+      $ nlpkit lm inspect lstm.model "Once upon a time"
+      $ nlpkit lm inspect lstm.model "Once upon a time" --show gates
+      $ head -c 3000 sample_corpora/tales.txt | nlpkit lm inspect lstm.model - --find-neurons
+    """
+    from nlpkit.tasks.lm.ask import shown_tokens
+    from nlpkit.tasks.lm.model import TextModel
+
+    show = "neurons" if find_neurons else show
+    check_plot(plot, show)
+    if text is None and show != "positions":
+        raise UsageError("give a TEXT to read")
+    found = TextModel.load(model)
+    if text == textio.STDIN:
+        text = "".join(
+            block.text() for block in textio.read_blocks(options.resolve_inputs([textio.STDIN]))
+        )
+    ids = found.codec.encode(text or "")
+    first = found.encode_prompt("")[:1]
+    run_inspect(
+        found.model,
+        ids,
+        first,
+        lambda indices: shown_tokens(found, indices),
+        lambda index: found.codec.decode([index]),
+        Wanted(show, layer, head, cell, count, plot, json),
+    )
+
+
+class Wanted:
+    """What was asked for."""
+
+    def __init__(
+        self,
+        show: Show,
+        layer: int | None,
+        head: int | None,
+        cell: int | None,
+        count: int,
+        plot: str | None,
+        json: bool,
+    ) -> None:
+        self.show, self.layer, self.head, self.cell = show, layer, head, cell
+        self.count, self.plot, self.json = count, plot, json
+
+
+def check_plot(plot: str | None, show: str) -> None:
+    """Refuse a picture that will not be drawn."""
+    from nlpkit.plots import check_picture
+
+    if plot is None:
+        return
+    if show in ("steps", "neurons"):
+        raise UsageError(f"--plot draws gates, attention and positions, not {show}")
+    if plot.lower().endswith(".html") and show == "attention":
+        textio.check_writable(plot)
+    else:
+        check_picture(plot)
+
+
+def run_inspect(
+    model: LanguageModel,
+    ids: Sequence[int],
+    first: Sequence[int],
+    tokens_of: Callable[[Sequence[int]], list[str]],
+    name_of: Callable[[int], str],
+    wanted: Wanted,
+) -> None:
+    """Look, and show it."""
+    from nlpkit.tasks.lm import inspect as engine
+    from nlpkit.tasks.lm.neurons import find_neurons
+
+    if wanted.show != "positions" and not ids:
+        raise NlpkitError("there is nothing to read", hint="a text that is not empty")
+    with open_output("-") as out:
+        if wanted.show == "steps":
+            records = engine.step_records(model, [*first, *ids], name_of, wanted.count)
+            inspect_output.write_steps(out, records, wanted.json)
+        elif wanted.show == "attention":
+            records = _attention(model, ids, tokens_of(ids), wanted)
+            inspect_output.write_attention(out, records, wanted.plot, wanted.json)
+        elif wanted.show == "positions":
+            kind, table = engine.position_table(model)
+            inspect_output.write_positions(out, kind, table, wanted.plot, wanted.json)
+        else:
+            gates = engine.gate_arrays(model, ids)
+            if wanted.show == "neurons":
+                inside = gates.get("cell", gates["state"])
+                rows = find_neurons(inside, tokens_of(ids), max(wanted.count, 10))
+                inspect_output.write_rows_or_json(out, rows, wanted.json)
+            else:
+                _gates(out, gates, tokens_of(ids), wanted)
+
+
+def _attention(
+    model: LanguageModel, ids: Sequence[int], tokens: list[str], wanted: Wanted
+) -> list[dict[str, Any]]:
+    from nlpkit.tasks.lm.attention import records_of_ids
+    from nlpkit.tasks.lm.inspect import sort_heads
+
+    return sort_heads(records_of_ids(model, ids, tokens, wanted.layer, wanted.head))
+
+
+def _gates(out: Any, gates: dict[str, Any], tokens: list[str], wanted: Wanted) -> None:
+    from nlpkit.tasks.lm.inspect import gate_summary
+
+    layers, _, units = next(iter(gates.values())).shape
+    for name, asked, there in (("layer", wanted.layer, layers), ("cell", wanted.cell, units)):
+        if asked is not None and asked > there:
+            raise NlpkitError(f"`{name}` {asked}: the model has {there}")
+    layer = (wanted.layer or layers) - 1
+    if wanted.plot is not None:
+        inspect_output.draw_gates(gates, layer, tokens, wanted.plot)
+    if wanted.cell is None:
+        inspect_output.write_rows_or_json(out, gate_summary(gates), wanted.json)
+    else:
+        chosen = {name: values[layer, :, wanted.cell - 1] for name, values in gates.items()}
+        inspect_output.write_cell(out, tokens, chosen, wanted.json)

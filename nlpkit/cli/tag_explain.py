@@ -1,0 +1,91 @@
+"""``nlpkit tag explain``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from nlpkit import settings as limits
+from nlpkit import textio
+from nlpkit.cli import classify_output, options
+from nlpkit.cli.output import Writer, open_output
+from nlpkit.text.vocab import on_one_line
+
+
+def explain(
+    model: options.Model,
+    inputs: options.Inputs = None,
+    word: Annotated[
+        int | None,
+        typer.Option(
+            "--word", min=1, max=limits.MANY, help="Explain this word, from 1.", show_default="all"
+        ),
+    ] = None,
+    tokenizer: options.TokenizerName = "word",
+    format: Annotated[
+        Literal["color", "tsv", "jsonl"] | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="color: the words for the tag green, against it red; tsv: word, influence.",
+            show_default="color on a terminal, else tsv",
+        ),
+    ] = None,
+    json: options.Json = False,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+) -> None:
+    """Show which words decided a tag: how much less sure the model is when each is hidden.
+
+    Lines of text are read, one sentence each. The influence of a word on the tag of another is how
+    far the log-odds of that tag fall when the word is hidden. Keys of jsonl: word, place (from 1),
+    tag, probability, influence (a list of word, influence).
+
+    Examples:
+      $ echo "He said Teddy bears are on sale." | nlpkit tag explain pos.model --word 3
+      $ echo "He said Teddy bears are on sale." | nlpkit tag explain pos.model --json
+    """
+    from nlpkit.tasks.tag.explain import explain_tags
+    from nlpkit.tasks.tag.predictor import Tagger
+    from nlpkit.text.tokenizers import get_tokenizer
+
+    paths = options.resolve_inputs(inputs)
+    tagger = Tagger.load(model)
+    cut = get_tokenizer(tokenizer)
+    chosen = options.pick_format(format, json, classify_output.explain_format())
+    with open_output("-") as out:
+        for line in textio.read_lines(paths, encoding=encoding, errors=errors):
+            tokens = cut.tokens(line)
+            if not tokens:
+                continue
+            places = None if word is None else [word - 1]
+            for found in explain_tags(tagger, tokens, places):
+                _write(out, tokens, found, chosen)
+            out.flush()
+
+
+def _write(out: Writer, tokens: list[str], found: Any, format: str) -> None:
+    pairs = list(zip(tokens, found.influence, strict=True))
+    if format == "jsonl":
+        out.write_json(
+            {
+                "word": tokens[found.place],
+                "place": found.place + 1,
+                "tag": found.tag,
+                "probability": round(found.probability, 6),
+                "influence": [{"word": w, "influence": round(value, 4)} for w, value in pairs],
+            }
+        )
+    elif format == "tsv":
+        name = on_one_line(tokens[found.place])
+        out.write(f"{name}\t{on_one_line(found.tag)}\t{found.probability:.4f}\n")
+        for w, value in pairs:
+            out.write(f"{on_one_line(w)}\t{value:+.4f}\n")
+        out.write("\n")
+    else:
+        strongest = max((abs(value) for value in found.influence), default=1.0) or 1.0
+        words = [classify_output.shade(out.safe(w), value / strongest) for w, value in pairs]
+        name = out.safe(on_one_line(tokens[found.place]))
+        share = f"{100 * found.probability:.0f}%"
+        out.write_styled(f"{name}/{out.safe(found.tag)} {share}\t{' '.join(words)}\n")

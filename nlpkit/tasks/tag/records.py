@@ -1,0 +1,194 @@
+"""Tagged sentences as JSON lines: tokens with tags, or a text with spans of characters.
+
+Read are what ``nlpkit tag predict --json`` writes, Hugging Face's ``tokens`` with ``ner_tags``
+(names or integers), and ``{"text": ..., "entities": [[0, 2, "ORG"]]}`` as Doccano, Label Studio and
+spaCy's old training data have it. Spans become IOB2 tags on the tokens of the word tokeniser.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from nlpkit.errors import NlpkitError, NlpkitWarning
+from nlpkit.text import records
+from nlpkit.text.conll import Layout, Sentence
+from nlpkit.text.schemes import Span, write_spans
+from nlpkit.textio import Block, parse_json, read_lines
+
+TAG_KEYS = ("tags", "ner_tags", "ner", "pos_tags", "upos", "labels")
+SPAN_KEYS = ("entities", "label", "labels", "spans")
+_FIELDS = (("start", "start_offset"), ("end", "end_offset"), ("type", "label", "labels"))
+LAYOUT = Layout("columns", tag_column=1, columns=2)
+SPACY = (
+    'python -c "import json, sys, spacy; from spacy.tokens import DocBin; '
+    "[print(json.dumps({'text': d.text, 'entities': [[e.start_char, e.end_char, e.label_] "
+    "for e in d.ents]})) for d in "
+    "DocBin().from_disk(sys.argv[1]).get_docs(spacy.blank('en').vocab)]\" FILE.spacy > FILE.jsonl"
+)
+_SHOWN = 3
+
+
+class Misplaced(NamedTuple):
+    """A span that does not begin and end where tokens do."""
+
+    where: str
+    start: int
+    end: int
+    text: str
+
+
+def refuse_spacy(paths: Iterable[str]) -> None:
+    """Say what a ``.spacy`` file is, and how it becomes one that can be read."""
+    for path in paths:
+        if path.endswith(".spacy"):
+            raise NlpkitError(f"{path} is a DocBin of spaCy, which only spaCy can read", hint=SPACY)
+
+
+def are_records(lines: Iterable[str]) -> bool:
+    """Whether the first line that is not empty is a JSON object with tokens or a text."""
+    line = next((line for line in lines if line.strip()), "")
+    if not line.lstrip().startswith("{"):
+        return False
+    try:
+        found = parse_json(line)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and ("tokens" in found or "text" in found)
+
+
+def read_tag_names(given: str | None) -> list[str]:
+    """Names of integer tags from 0 on: between commas, or one per line of a file."""
+    if not given:
+        return []
+    if "," in given:
+        return [name.strip() for name in given.split(",")]
+    return [line.strip() for line in read_lines(given) if line.strip()]
+
+
+def read_record_sentences(
+    blocks: Iterable[Block],
+    *,
+    key: str | None = None,
+    tag_names: str | None = None,
+    errors: str = "strict",
+) -> list[Sentence]:
+    """All sentences of JSON lines; spans beside the borders of tokens are counted and warned of."""
+    names = read_tag_names(tag_names)
+    sentences, misplaced = [], []
+    for block in blocks:
+        block = records.RecordBlock(
+            block.data, block.source, block.first_line, ("tokens", "text", "sentence")
+        )
+        for row in records.rows_of(block, errors):
+            where = f"{block.source}: line {row.line}"
+            tokens, tags, wrong = _sentence(row, where, key, names)
+            misplaced += wrong
+            lines = [f"{token}\t{tag}\n" for token, tag in zip(tokens, tags, strict=True)]
+            rows = list(range(len(lines)))
+            sentences.append(Sentence([*lines, "\n"], rows, tokens, tags, block.source, row.line))
+    if misplaced:
+        shown = "; ".join(
+            f"{one.where}: [{one.start}, {one.end}] is {one.text!r}" for one in misplaced[:_SHOWN]
+        )
+        warnings.warn(
+            f"{len(misplaced):,} spans do not begin and end where tokens do and were left out: "
+            f"{shown}",
+            NlpkitWarning,
+            stacklevel=2,
+        )
+    return sentences
+
+
+def _sentence(
+    row: records.Row, where: str, key: str | None, names: list[str]
+) -> tuple[list[str], list[str], list[Misplaced]]:
+    keys = (key,) if key else TAG_KEYS
+    found = next((one for one in keys if one in row.record), None)
+    if isinstance(row.value, list):
+        if found is None:
+            raise NlpkitError(
+                f"{where}: no tags in it", hint=f"`column` with one of {', '.join(row.record)}"
+            )
+        tokens = [str(token) for token in row.value]
+        tags = _tags(row.record[found], names, where)
+        if len(tags) != len(tokens):
+            raise NlpkitError(f"{where}: {len(tokens)} tokens and {len(tags)} tags")
+        if any(not token or set("\t\r\n") & set(token) for token in tokens):
+            raise NlpkitError(f"{where}: a token is empty or has a tab or line end in it")
+        return tokens, tags, []
+    text = str(row.value)
+    found = next((one for one in ((key,) if key else SPAN_KEYS) if one in row.record), None)
+    if found is None:
+        raise NlpkitError(
+            f"{where}: no entities in it", hint='{"text": "...", "entities": [[0, 2, "ORG"]]}'
+        )
+    spans = [_span(entity, text, where) for entity in row.record[found] or []]
+    return _tagged_text(text, spans, where)
+
+
+def _tags(values: Any, names: list[str], where: str) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(tag, str | int) for tag in values):
+        raise NlpkitError(f"{where}: tags are a list of names or integers")
+    if not any(type(tag) is int for tag in values):
+        return [str(tag) for tag in values]
+    if not names:
+        raise NlpkitError(
+            f"{where}: tags are integers", hint="`tag_names` O,B-PER,I-PER,... or a file of names"
+        )
+    found = []
+    for tag in values:
+        if isinstance(tag, int) and not 0 <= tag < len(names):
+            raise NlpkitError(f"{where}: tag {tag}, and {len(names)} names")
+        found.append(names[tag] if isinstance(tag, int) else tag)
+    return found
+
+
+def _span(entity: Any, text: str, where: str) -> tuple[int, int, str]:
+    """Start, end and type of ``[0, 2, "ORG"]`` or ``{"start": 0, "end": 2, "label": "ORG"}``."""
+    if isinstance(entity, dict):
+        entity = [next((entity[one] for one in known if one in entity), None) for known in _FIELDS]
+        if isinstance(entity[2], list) and len(entity[2]) == 1:
+            entity[2] = entity[2][0]
+    if (
+        not isinstance(entity, list)
+        or len(entity) < 3
+        or not all(type(number) is int for number in entity[:2])
+        or not isinstance(entity[2], str)
+        or not 0 <= entity[0] < entity[1] <= len(text)
+    ):
+        raise NlpkitError(f"{where}: {str(entity)[:40]} is no span", hint='[0, 2, "ORG"]')
+    return entity[0], entity[1], entity[2]
+
+
+def _tagged_text(
+    text: str, entities: list[tuple[int, int, str]], where: str
+) -> tuple[list[str], list[str], list[Misplaced]]:
+    """Tokens of a text with the tags of its spans.
+
+    >>> _tagged_text("Ada Lovelace wrote.", [(0, 12, "PER"), (13, 15, "X")], "")[:2]
+    (['Ada', 'Lovelace', 'wrote', '.'], ['B-PER', 'I-PER', 'O', 'O'])
+    """
+    from nlpkit.text.tokenizers import get_tokenizer
+
+    borders = get_tokenizer("word").spans(text)
+    starts = {start: place for place, (start, _) in enumerate(borders)}
+    ends = {end: place + 1 for place, (_, end) in enumerate(borders)}
+    spans: list[Span] = []
+    misplaced = []
+    for start, end, kind in sorted(entities):
+        if start in starts and end in ends and (not spans or spans[-1].end <= starts[start]):
+            spans.append(Span(starts[start], ends[end], kind))
+        else:
+            misplaced.append(Misplaced(where, start, end, text[start:end]))
+    tokens = [text[start:end] for start, end in borders]
+    return tokens, write_spans(spans, len(tokens), "IOB2"), misplaced
+
+
+def predicted_rows(block: Block, errors: str) -> Iterator[records.Row]:
+    """Records to be tagged: each with tokens, or with a text."""
+    keyed = records.RecordBlock(
+        block.data, block.source, block.first_line, ("tokens", "text", "sentence")
+    )
+    yield from records.rows_of(keyed, errors)
