@@ -54,6 +54,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
             "lm", "Language models of text, n-grams to GPT: train, sample, score, ask, compare."
         ),
         "gpt": Entry("gpt", "GPT models: train, sample, score, answer, import, export, attention."),
+        "bert": Entry("bert", "BERT: train, fill in words, embed, search, senses, import, export."),
         "word2vec": Entry(
             "word2vec", "Word vectors by word2vec: train, and show training examples."
         ),

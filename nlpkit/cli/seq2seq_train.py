@@ -90,7 +90,7 @@ def train(
 
 def _check(settings: TranslateSettings) -> None:
     """Options that would do nothing."""
-    transformer = {"heads": settings.heads, "norm": settings.norm, "positions": settings.positions}
+    transformer = {"norm": settings.norm, "positions": settings.positions}
     recurrent = {
         "attention": settings.attention,
         "input-feeding": settings.input_feeding or None,

@@ -246,11 +246,11 @@ def score(
 
 def attention(
     model: options.Model,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="What to read.")],
+    source: Annotated[str, typer.Argument(metavar="TEXT", help="What to read.")],
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="TARGET", help="What stands for it.", show_default="the model's answer"
+            metavar="ANSWER", help="What stands for it.", show_default="the model's answer"
         ),
     ] = None,
     format: Annotated[

@@ -10,6 +10,8 @@ there), and saved as ``tokenizer.json``.
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,23 +64,32 @@ class WordPiece:
     def train(
         cls, texts: Iterable[str], *, vocab_size: int = 8192, lower: bool = True
     ) -> WordPiece:
-        """Learn a vocabulary from texts; ``lower`` makes it uncased, without accents."""
+        """Learn a vocabulary from texts; ``lower`` makes it uncased, without accents.
+
+        The same texts give the same vocabulary. The library alone does not: it numbers pieces of
+        one character in the order of a hash table, so they are numbered before.
+        """
         from tokenizers import trainers
 
         smallest = len(SPECIALS) + 1
         if vocab_size < smallest:
             raise NlpkitError(f"`vocab_size` {vocab_size}", hint=f"{smallest} or more")
+        texts = [whole_characters(text) for text in texts]
         backend = _new_backend({token: i for i, token in enumerate(SPECIALS)}, lower=lower)
+        letters = _alphabet(texts, backend.normalizer, max(1, min(1000, vocab_size // 4)))
+        inside = [PREFIX + letter for letter in letters if _may_continue(letter)]
         trainer = trainers.WordPieceTrainer(
             vocab_size=vocab_size,
             min_frequency=2,
-            limit_alphabet=max(1, min(1000, vocab_size // 4)),
-            special_tokens=list(SPECIALS),
+            limit_alphabet=len(letters),
+            initial_alphabet=letters,
+            special_tokens=[*SPECIALS, *inside],
             continuing_subword_prefix=PREFIX,
             show_progress=False,
         )
-        in_thread(lambda: backend.train_from_iterator(map(whole_characters, texts), trainer))
-        return cls(backend)
+        in_thread(lambda: backend.train_from_iterator(texts, trainer))
+        numbers = backend.get_vocab()
+        return cls.from_vocab(sorted(numbers, key=lambda token: numbers[token]), lower=lower)
 
     @classmethod
     def from_vocab(cls, tokens: Sequence[str], source: str = VOCAB, **options: Any) -> WordPiece:
@@ -215,6 +226,25 @@ class WordPiece:
             else:
                 words.append(token)
         return " ".join(words)
+
+
+def _alphabet(texts: Sequence[str], normalizer: Any, most: int) -> list[str]:
+    """The most frequent characters of texts as the normaliser leaves them, in their own order."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(text)
+    normal: Counter[str] = Counter()
+    for letter, count in counts.items():
+        for kept in normalizer.normalize_str(letter).strip():
+            normal[kept] += count
+    return sorted(sorted(normal, key=lambda letter: (-normal[letter], letter))[:most])
+
+
+def _may_continue(letter: str) -> bool:
+    """Whether a character can stand within a word: punctuation and ideographs are words alone."""
+    category = unicodedata.category(letter)
+    ideograph = "CJK" in unicodedata.name(letter, "")
+    return category[0] in "LNM" and not ideograph
 
 
 def _new_backend(
