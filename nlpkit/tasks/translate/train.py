@@ -135,7 +135,7 @@ class TranslateRun(Run):
         )
         self.per_epoch = max(1, batches.per_epoch // (processes.count * settings.grad_accum))
         optimizers = make_optimizers(
-            model,  # type: ignore[arg-type]
+            model,
             optimizer=settings.optimizer,
             lr=settings.lr or 0.0,
             muon_lr=MUON_LR,
