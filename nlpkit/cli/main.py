@@ -58,6 +58,10 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "word2vec": Entry(
             "word2vec", "Word vectors by word2vec: train, and show training examples."
         ),
+        "walks": Entry(
+            "walks",
+            "Walk at random over a graph, each walk a line of nodes (node2vec).",
+        ),
         "vectors": Entry("vectors", "Word vectors: ask, evaluate, convert, plot."),
         "elmo": Entry("elmo", "Word vectors in context by ELMo: train, embed, import."),
         "qa": Entry("qa", "Answer questions by spans of a text: train, answer, evaluate."),

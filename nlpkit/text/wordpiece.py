@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.parallel import in_thread
-from nlpkit.text.subwords import MOST_IDS, whole_characters
+from nlpkit.text.codec import Codec, whole_characters
+from nlpkit.text.subwords import MOST_IDS
 
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PREFIX = "##"
@@ -36,7 +37,7 @@ class Pieces(NamedTuple):
     words: list[int]  # the number of the word that a piece belongs to
 
 
-class WordPiece:
+class WordPiece(Codec):
     """A WordPiece tokenizer and its special tokens.
 
     >>> texts = ["low lower lowest slow slower"] * 20
@@ -44,6 +45,8 @@ class WordPiece:
     >>> codec.decode(codec.encode("Slower LOW")), codec.tokens(codec.encode("[MASK]"))
     ('slower low', ['[MASK]'])
     """
+
+    units, file = "WordPiece", TOKENIZER
 
     def __init__(self, backend: Any, source: str = "the tokenizer") -> None:
         backend.no_truncation()
@@ -150,6 +153,13 @@ class WordPiece:
     def save(self, path: str | Path) -> None:
         """Write a ``tokenizer.json``."""
         textio.write_text(str(path), self.backend.to_str(pretty=True) + "\n")
+
+    def write(self, folder: Path) -> None:
+        self.save(folder / self.file)
+
+    @classmethod
+    def read(cls, folder: Path, tokenizer: str = "word") -> WordPiece:
+        return cls.load(folder)
 
     # --- using ----------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from nlpkit.tasks.lm.lanes import CarriedState, LaneBatches, lane_loss
 from nlpkit.tasks.lm.score import stream_losses
 from nlpkit.tasks.lm.settings import ResolvedGpt, ResolvedLm
 from nlpkit.tasks.lm.stream import LineBatches, StreamBatches, windows
-from nlpkit.text.codec import Codec, count_ids, first_id
+from nlpkit.text.codec import Codec
 from nlpkit.training.distributed import Processes, Synchronized
 from nlpkit.training.loop import Trainer
 
@@ -202,10 +202,10 @@ def count_ngrams(
     folder: str | None = None,
 ) -> NGramText:
     """Count the n-grams of a text and smooth them; temporary files go to ``folder``."""
-    mark = -1 if settings.unit == "stream" else first_id(codec)
+    mark = -1 if settings.unit == "stream" else codec.first_id
     if mark is None:
         raise NlpkitError(_NO_MARK, hint="`unit` stream")
-    size, scratch = count_ids(codec), Scratch(folder, settings.memory << 20)
+    size, scratch = codec.n_ids, Scratch(folder, settings.memory << 20)
     ids = _with_mark(train, mark)
     if settings.smoothing == "interpolation":
         from nlpkit.models.interpolation import interpolated
