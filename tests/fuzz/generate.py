@@ -307,7 +307,7 @@ def bad_place(draft: Draft) -> None:
         return
     random = draft.random
     name = draft.files[parameter := random.choice(sorted(draft.files))]
-    if draft.stdin == name:
+    if draft.stdin == name or parameter not in draft.arguments:
         return
     path = draft.samples.path(name)
     good = path.read_bytes() if path.is_file() else b"x"
