@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nlpkit.tasks.lm.model import GptModel
     from nlpkit.tasks.names.model import NamesModel
     from nlpkit.tasks.tag.predictor import Tagger
-    from nlpkit.text.conll import Format as TagFormat
+    from nlpkit.text.conll import TagFormat
     from nlpkit.text.subwords import Subwords
     from nlpkit.training.run import Progress, Run
     from nlpkit.vectors.store import Vectors

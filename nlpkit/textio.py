@@ -31,7 +31,6 @@ from nlpkit.faults import step
 
 BLOCK_SIZE = 1 << 18
 STDIN = "-"
-ERROR_POLICIES = ("strict", "replace", "ignore")
 LONGEST_LINE = 1 << 26
 LONGEST_LINE_VARIABLE = "NLPKIT_MAX_LINE"
 COMPRESSED = compression.ENDINGS

@@ -25,6 +25,7 @@ SIZES = {
     "classify": ["--hidden", "8", "--dim", "8"],
     "word2vec": ["--dim", "8", "--epochs", "10", "--min-count", "1"],
     "qa": ["--layer-decay", "1"],
+    "bert": ["--dim", "16", "--layers", "1", "--heads", "2", "--length", "16"],
     "elmo": ["--dim", "8", "--hidden", "12", "--filters", "16", "--longest-word", "10"],
 }
 DATA = {
@@ -35,6 +36,7 @@ DATA = {
     "classify": ["texts.tsv", "--dev", "texts.tsv", "--batch-size", "4"],
     "word2vec": ["groups.txt", "--sample", "0"],
     "qa": ["questions.tsv", "--pretrained", "tiny.bert", "--epochs", "30", "--lr", "0.01"],
+    "bert": ["text.txt", "--batch-size", "8", "--max-iters", "60", "--vocab-size", "60"],
     "elmo": ["text.txt", "--min-count", "1", "--epochs", "20", "--lr", "0.02"],
 }
 # One at a time, each choice is tried with the defaults of the other options. For word2vec all are
@@ -85,6 +87,7 @@ class Kind:
             "tag": (["tag", "evaluate", model, "tagged.txt", "--json"], ""),
             "classify": (["classify", "predict", model, "texts.txt", "--json"], ""),
             "qa": (["qa", "evaluate", model, "questions.tsv", "--json"], ""),
+            "bert": (["bert", "score", model, "--json"], f"{SENTENCE}\n{SENTENCE[::-1]}\n"),
             "elmo": (["elmo", "embed", model, "--layer", "top"], f"{SENTENCE}\n"),
             "word2vec": (["vectors", "nearest", "-m", model, "-n", "1", "--json"], "red\ndog\n"),
         }[self.command]
@@ -160,6 +163,9 @@ def kinds() -> list[Kind]:
     found.append(Kind("classify", (*tuned, "--freeze", "all")))
     found.append(Kind("tag", (*tuned, "--pieces", "mean", "--layer-decay", "1")))
     found.append(Kind("elmo", ()))
+    found.append(Kind("bert", ("--lr", "0.02")))
+    whole = ("--recipe", "bert", "--whole-words", "--next-sentence", "--dropout", "0.1")
+    found.append(Kind("bert", (*whole, "--lr", "0.02", "--val-fraction", "0.2")))
     found.append(Kind("qa", ("--dropout", "0.1", "--batch-size", "4")))
     combined: list[tuple[str, ...]] = [()]
     for option in WORD2VEC:
@@ -215,7 +221,8 @@ def write_data(folder: Path) -> None:
     ]
     for name, text in {
         "names.tsv": "\n".join(names),
-        "text.txt": "\n".join([SENTENCE, SENTENCE.replace("cat", "dog")] * 20),
+        # blank lines are for BERT, whose documents end there
+        "text.txt": "\n".join([SENTENCE, SENTENCE.replace("cat", "dog"), ""] * 20),
         "tagged.txt": TAGGED,
         "texts.tsv": "\n".join("\t".join(pair) for pair in TEXTS),
         "texts.txt": "\n".join(text for _, text in TEXTS),
@@ -265,6 +272,11 @@ def _qa(rows: list[Any]) -> None:
     assert rows[0]["exact"] > 0.6
 
 
+def _bert(rows: list[Any]) -> None:
+    forwards, backwards = (row["score"] for row in rows)
+    assert forwards > backwards
+
+
 def _elmo(rows: list[Any]) -> None:
     vectors = {}
     for place, (word, vector) in enumerate(zip(*rows[0].values(), strict=True)):
@@ -282,6 +294,7 @@ LEARNED: dict[str, Callable[[list[Any]], None]] = {
     "tag": _tag,
     "classify": _classify,
     "word2vec": _word2vec,
+    "bert": _bert,
     "elmo": _elmo,
     "qa": _qa,
 }

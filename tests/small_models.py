@@ -7,21 +7,30 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tiny_berts import tiny_bert
 
 from nlpkit import modeldir, registry
 from nlpkit.generate.sampling import SamplingSettings
 from nlpkit.models.build import build_model
+from nlpkit.models.elmo_model import ElmoModel
+from nlpkit.models.finetune import BertEncoder
 from nlpkit.models.ngram import NGram
 from nlpkit.models.settings import MODEL_NAMES, ModelSettings
 from nlpkit.tasks.classify.data import Example
 from nlpkit.tasks.classify.predictor import Classifier
-from nlpkit.tasks.classify.settings import ClassifierSettings
+from nlpkit.tasks.classify.pretrained_train import PretrainedRun
+from nlpkit.tasks.classify.settings import ClassifierSettings, TextTuning
 from nlpkit.tasks.classify.train import ClassifierRun
+from nlpkit.tasks.elmo.settings import ElmoSettings
+from nlpkit.tasks.elmo.train import ElmoRun, Sentences
 from nlpkit.tasks.lm.model import GptModel
 from nlpkit.tasks.names.data import Alphabet, Name, NameBatches
 from nlpkit.tasks.names.model import NamesModel
+from nlpkit.tasks.qa.model import QaModel, QaNetwork
+from nlpkit.tasks.qa.settings import QaSettings
 from nlpkit.tasks.tag.predictor import Tagger
-from nlpkit.tasks.tag.settings import TaggerSettings
+from nlpkit.tasks.tag.pretrained_train import PretrainedTaggerRun
+from nlpkit.tasks.tag.settings import TaggerSettings, TagTuning
 from nlpkit.tasks.tag.train import TaggerRun, TrainingData
 from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Bytes, Codec
@@ -73,7 +82,7 @@ def make_names(path: Path, model: Any) -> None:
     )
     built = build_model(settings)
     if isinstance(built, NGram):
-        batches = NameBatches(data, alphabet, batch_size=3, packed=False)
+        batches = NameBatches(data, alphabet, batch_size=3, packed=False, seed=1)
         built.count([tuple(map(torch.from_numpy, batches[0]))])  # type: ignore[list-item]
     config = modeldir.ModelConfig(
         kind=registry.NAMES, settings={"architecture": settings.to_dict()}
@@ -113,7 +122,7 @@ def tagger_run(vectors: Vectors | None = None, **settings: Any) -> TaggerRun:
 
 def make_tagger(path: Path, **settings: Any) -> None:
     vectors = word_vectors() if settings.get("fine_tune") else None
-    tagger_run(vectors, **settings).save(str(path))
+    tagger_run(vectors, **settings).finish().save(path)
 
 
 def use_tagger(path: Path) -> None:
@@ -135,11 +144,41 @@ def classifier_run(model: Any, vectors: Vectors | None = None) -> ClassifierRun:
 
 def make_classifier(path: Path, model: str) -> None:
     vectors = word_vectors() if model == "cnn" else None
-    classifier_run(model, vectors).save(str(path))
+    classifier_run(model, vectors).finish().save(path)
 
 
 def use_classifier(path: Path) -> None:
     Classifier.load(str(path)).probabilities(["a good king", ""])
+
+
+def make_elmo(path: Path) -> None:
+    sentences = Sentences.read([["the", "king"], ["the", "old", "queen"]])
+    small = {"dim": 4, "hidden": 6, "filters": 16, "min_count": 1, "longest_word": 8}
+    ElmoRun(sentences, ElmoSettings(**small)).finish().save(path)  # type: ignore[arg-type]
+
+
+def use_elmo(path: Path) -> None:
+    list(ElmoModel.load(path).embed([["the", "king"], []]))
+
+
+def make_qa(path: Path) -> None:
+    encoder = BertEncoder(tiny_bert(["who ann is here"], block_size=16, dim=8))
+    QaModel(QaNetwork(encoder).eval(), QaSettings(), 0.5).save(path)
+
+
+def use_qa(path: Path) -> None:
+    QaModel.load(path).answer("who", ["ann is here " * 9])
+
+
+def make_tuned_classifier(path: Path) -> None:
+    examples = [Example("good old king", ("a",)), Example("bad queen", ("b",))]
+    encoder = BertEncoder(tiny_bert(["good old king bad queen"], block_size=16, dim=8))
+    PretrainedRun(examples, encoder, TextTuning(epochs=1)).finish().save(path)
+
+
+def make_tuned_tagger(path: Path) -> None:
+    encoder = BertEncoder(tiny_bert(["ann met bob"], block_size=16, dim=8))
+    PretrainedTaggerRun(tagged(), encoder, TagTuning(epochs=1)).finish().save(path)
 
 
 # what makes a model in a folder, and what uses one
@@ -172,4 +211,8 @@ KINDS: dict[str, tuple[Callable[[Path], None], Callable[[Path], None]]] = {
         f"classifier {name}": (lambda path, name=name: make_classifier(path, name), use_classifier)
         for name in ("bow", *ENCODERS)
     },
+    "elmo": (make_elmo, use_elmo),
+    "qa": (make_qa, use_qa),
+    "classifier on an encoder": (make_tuned_classifier, use_classifier),
+    "tagger on an encoder": (make_tuned_tagger, use_tagger),
 }

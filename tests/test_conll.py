@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nlpkit.errors import NlpkitError
-from nlpkit.tasks.tag.layouts import CONLLU, LayoutChoice, choose_layout, detect_layout
+from nlpkit.tasks.tag.layouts import LayoutChoice, choose_layout, detect_layout
 from nlpkit.text import conll
-from nlpkit.text.conll import Layout, Sentence
+from nlpkit.text.conll import CONLLU, Layout, Sentence
 from nlpkit.textio import Block
 
 TRICKY = (
@@ -205,3 +205,30 @@ def test_any_tokens_and_tags_come_back_from_columns(pairs: list[tuple[str, str]]
     )
     again = conll.read_sentences([(line + "\n", "f", 1) for line in text.split("\n")[:-1]], layout)
     assert [pair for each in again for pair in zip(each.tokens, each.tags, strict=True)] == kept
+
+
+def test_columns_by_name_are_read_and_written_and_nothing_else_changes() -> None:
+    sentence = read(TRICKY, CONLLU)[0]
+    heads, labels = (conll.column_of(sentence, name, CONLLU) for name in ("head", "deprel"))
+    assert heads == ["3", "3", "0", "3", "3"]
+    assert labels == ["aux", "advmod", "root", "punct", "obl"]
+    assert conll.column_of(sentence, "feats:Person", CONLLU) == ["2", "_", "_", "_", "_"]
+    same = conll.with_columns(sentence, {"head": heads, "deprel": labels}, CONLLU)
+    assert same == "".join(sentence.lines)
+    text = conll.with_columns(sentence, {"head": ["0"] * 5, "7": ["9"] * 5}, CONLLU)
+    changed = read(text, CONLLU)[0]
+    assert conll.column_of(changed, "head", CONLLU) == ["9"] * 5
+    assert conll.column_of(changed, "deprel", CONLLU) == labels
+
+
+def test_a_column_that_is_not_there_is_named() -> None:
+    sentence = read(TRICKY, CONLLU)[0]
+    with pytest.raises(NlpkitError, match="no such CoNLL-U column: heads"):
+        conll.column_of(sentence, "heads", CONLLU)
+    with pytest.raises(NlpkitError, match="no such CoNLL-U column: 11"):
+        conll.column_of(sentence, "11", CONLLU)
+    words = Layout("columns", 0, 1, 2)
+    with pytest.raises(NlpkitError, match="f: line 1: no column 3, there are 2"):
+        conll.column_of(read("a\tX\n", words)[0], "3", words)
+    with pytest.raises(NlpkitError, match="no such column: tag"):
+        conll.column_of(read("a\tX\n", words)[0], "tag", words)

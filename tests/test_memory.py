@@ -11,7 +11,8 @@ from nlpkit import memory
 from nlpkit.errors import NlpkitError
 from nlpkit.models.build import build_model
 from nlpkit.models.settings import ModelSettings
-from nlpkit.nn.encoders import EncoderKind, count_parameters, make_encoder
+from nlpkit.nn.encoder import make_encoder
+from nlpkit.nn.encoder_config import EncoderConfig, EncoderKind
 
 GB = 2**30
 
@@ -96,18 +97,17 @@ def test_a_language_model_is_counted_without_being_made(settings: ModelSettings)
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru", "cnn", "transformer"])
-@pytest.mark.parametrize("one_way", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("layers", [1, 3])
 def test_an_encoder_is_counted_without_being_made(
-    kind: EncoderKind, one_way: bool, layers: int
+    kind: EncoderKind, causal: bool, layers: int
 ) -> None:
-    encoder = make_encoder(kind, 7, 20, layers, 0.0, one_way)
-    count = sum(parameter.numel() for parameter in encoder.parameters())
-    assert count_parameters(kind, 7, 20, layers, one_way) == count
+    settings = EncoderConfig(kind, 7, 20, layers, causal)
+    count = sum(parameter.numel() for parameter in make_encoder(settings).parameters())
+    assert settings.count_parameters() == count
 
 
 def test_the_textbooks_transformer_is_counted_without_being_made() -> None:
-    encoder = make_encoder("transformer", 7, 20, 2, 0.0, False, positions="sinusoidal", norm="post")
-    count = sum(parameter.numel() for parameter in encoder.parameters())
-    found = count_parameters("transformer", 7, 20, 2, False, positions="sinusoidal", norm="post")
-    assert found == count
+    settings = EncoderConfig("transformer", 7, 20, 2, positions="sinusoidal", norm="post")
+    count = sum(parameter.numel() for parameter in make_encoder(settings).parameters())
+    assert settings.count_parameters() == count

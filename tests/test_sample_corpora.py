@@ -24,7 +24,7 @@ GENERATED = [
     "world-analogies.txt",
     "world.txt",
 ]
-WRITTEN = ["README.md", "names-ca.txt", "names-en.txt", "world-pairs.tsv"]
+WRITTEN = ["README.md", "metro.tsv", "names-ca.txt", "names-en.txt", "world-pairs.tsv"]
 FIRST_TEN_REVIEWS = {
     "Never coming back!": "negative",
     "horrible service": "negative",

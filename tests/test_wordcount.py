@@ -92,20 +92,6 @@ def test_a_word_longer_than_the_pool_fits() -> None:
     assert table.counts.tolist() == [1, 2, 1]
 
 
-@given(texts, texts)
-@settings(deadline=None)
-def test_merge_equals_counting_both(left: str, right: str) -> None:
-    first, second, both = WordTable(), WordTable(), WordTable()
-    first.add(left.encode())
-    second.add(right.encode())
-    both.add(left.encode())
-    both.add(right.encode())
-    mapping = first.merge(second)
-    assert first.words() == both.words()
-    assert first.counts.tolist() == both.counts.tolist()
-    assert [first.words()[i] for i in mapping] == second.words()
-
-
 def test_bytes_that_are_not_utf8_are_named() -> None:
     table = WordTable()
     table.add(b"fine b\xffd")

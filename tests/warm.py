@@ -38,6 +38,7 @@ HEAVY = (
     "nlpkit.tasks.tag.train",
     "nlpkit.tasks.tag.predictor",
     "nlpkit.tasks.classify.train",
+    "nlpkit.tasks.bert.train",
     "nlpkit.word2vec.model",
     "nlpkit.word2vec.cpu",
     "nlpkit.vectors.formats",
@@ -46,6 +47,7 @@ HEAVY = (
     "nlpkit.cli.gpt",
     "nlpkit.cli.gpt_train",
     "nlpkit.cli.gpt_use",
+    "nlpkit.cli.bert",
     "nlpkit.cli.tag",
     "nlpkit.cli.classify",
     "nlpkit.cli.word2vec",
@@ -60,6 +62,8 @@ THREADED = (
     "GPT_SCORE",
     "TAG_TRAIN",
     "CLASSIFY_TRAIN",
+    "BERT_TRAIN",
+    "BERT_SCORE",
     "WORD2VEC_TRAIN",
 )
 # What Python's audit hooks call the operations that change something on a disk.

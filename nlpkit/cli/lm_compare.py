@@ -87,7 +87,7 @@ def compare(
             tokens, logs = blank_logs(found, left, wanted)
             _, others = blank_logs(found, right, wanted)
             rows = rank(tokens, logs, others, count or None)
-            _write(out, rows, chosen, number if pairs is not None else None)
+            write_compared(out, rows, chosen, number if pairs is not None else None)
             if view:
                 out.write(scatter_text(rows) + "\n")
             if plot is not None:
@@ -110,7 +110,10 @@ def _pairs(first: str | None, second: str | None, pairs: str | None) -> Iterator
         yield left, right
 
 
-def _write(out: Writer, rows: list[Compared], format: str, number: int | None) -> None:
+def write_compared(
+    out: Writer, rows: list[Compared], format: str, number: int | None = None
+) -> None:
+    """Rows with probabilities; ``number`` is that of the pair, if there are several."""
     columns = ("token", "first", "second", "difference")
     listed = [
         (

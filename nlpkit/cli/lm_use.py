@@ -110,7 +110,6 @@ def run_sample(
 
     from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.model import GptModel, TextModel
-    from nlpkit.text.codec import count_ids
 
     torch.set_num_threads(worker_count(request.threads))
     given = (request.prompt, request.prompt_file, request.prompts)
@@ -120,7 +119,7 @@ def run_sample(
     model = (GptModel if gpt else TextModel).load(request.model)
     bias = tuple(_bias(model, text) for text in request.logit_bias)
     sampling = replace(sampling, logit_bias=bias)
-    sampling.check_vocab(count_ids(model.codec))
+    sampling.check_vocab(model.codec.n_ids)
     notes = Notes(request.quiet)
     chosen = _make_ready(model, prompts, request, writing, notes)
     notes.say(f"device {chosen}")

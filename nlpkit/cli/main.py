@@ -54,8 +54,13 @@ SECTIONS: dict[str, dict[str, Entry]] = {
             "lm", "Language models of text, n-grams to GPT: train, sample, score, ask, compare."
         ),
         "gpt": Entry("gpt", "GPT models: train, sample, score, answer, import, export, attention."),
+        "bert": Entry("bert", "BERT: train, fill in words, embed, search, senses, import, export."),
         "word2vec": Entry(
             "word2vec", "Word vectors by word2vec: train, and show training examples."
+        ),
+        "walks": Entry(
+            "walks",
+            "Walk at random over a graph, each walk a line of nodes (node2vec).",
         ),
         "vectors": Entry("vectors", "Word vectors: ask, evaluate, convert, plot."),
         "elmo": Entry("elmo", "Word vectors in context by ELMo: train, embed, import."),

@@ -39,11 +39,10 @@ def inspect(
     lm_inspect.check_plot(plot, show)
     named = NamesModel.load(model)
     alphabet = named.alphabet
-    letters = [alphabet.starts + index for index in alphabet.characters.encode(name)]
+    letters = alphabet.encode(name)
 
     def name_of(index: int) -> str:
-        shift = index - alphabet.starts
-        return alphabet.characters.decode([shift]) if shift >= 0 else "\n"
+        return alphabet.decode([index]) or "\n"
 
     lm_inspect.run_inspect(
         named.model,

@@ -75,38 +75,6 @@ def draw_run(
     return model
 
 
-def draw_training(
-    trainer: Trainer,
-    notes: Notes,
-    write: Callable[[], None],
-    *,
-    checkpoint: str | os.PathLike[str],
-    settings: dict[str, Any],
-    data_hash: str,
-    unit: str = "tokens",
-    on_progress: Callable[[Progress], None] | None = None,
-) -> None:
-    """Draw a trainer that is not a ``Run`` yet; ``write`` saves what it has learned."""
-
-    class Given(Run):
-        def common_settings(self) -> dict[str, Any]:
-            return settings
-
-        def data_hash(self) -> str:
-            return data_hash
-
-        def result(self) -> Any:
-            return self
-
-        def save_model(self, model: Any, path: Any, force: bool) -> None:
-            write()
-
-    run = Given()
-    run.trainer, run.unit = trainer, unit
-    output = os.fspath(checkpoint).removesuffix(".checkpoint")
-    draw_run(run, output, notes, on_progress=on_progress)
-
-
 class _Line:
     """What stands behind the bar: the step, its loss smoothed, the held-out loss, the speed."""
 

@@ -280,22 +280,6 @@ class WordTable:
                 f"the text is not UTF-8: {error.object!r}", hint="convert it, or name its encoding"
             ) from error
 
-    def merge(self, other: WordTable) -> NDArray[np.int32]:
-        """Add another table's counts; returns this table's id for each id of the other.
-
-        >>> left, right = WordTable(), WordTable()
-        >>> left.add(b"a b"); right.add(b"b c b")
-        >>> left.merge(right).tolist(), left.counts.tolist()
-        ([1, 2], [1, 3, 1])
-        """
-        edges = other._starts[: other._size + 1].tolist()
-        pool = other._pool[: edges[-1]].tobytes()
-        lines = b"\n".join(pool[a:b] for a, b in pairwise(edges))
-        ids = self.encode(lines)
-        ids = ids[ids != LINE_END]
-        self._counts[ids] += other.counts - 1  # the encoding above has counted each word once
-        return ids
-
     def _scan(self, block: bytes, ids: NDArray[np.int32], *, keep_ids: bool) -> int:
         text = np.frombuffer(block, dtype=np.uint8)
         position = written = 0

@@ -138,11 +138,13 @@ class Bert(nn.Module):
         idx: Tensor,  # (B, T)
         segments: Tensor | None = None,  # (B, T): 0 in a first text, 1 in a second
         inside: Tensor | None = None,  # (B, T): true for tokens, false for padding
+        places: Tensor | None = None,  # (B, K): the positions that are asked for, if not all
     ) -> Tensor:
-        """States (B, T, C) of the last layer; those of padding mean nothing."""
+        """States (B, T, C) of the last layer, or (B, K, C); those of padding mean nothing."""
         x = self.embed(idx, segments)
+        last = self.blocks[-1]
         for block, mask in zip(self.blocks, self.masks(x, inside), strict=True):
-            x = block(x, mask=mask)
+            x = block(x, mask=mask, places=places if block is last else None)
         return x if self.norm is None else self.norm(x)
 
     def require_head(self) -> MaskedHead:

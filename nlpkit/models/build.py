@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
+from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from nlpkit import modeldir, schema
@@ -19,7 +21,7 @@ from nlpkit.models.gpt import GPT
 from nlpkit.models.ngram import NGram
 from nlpkit.models.recurrent import Recurrent
 from nlpkit.models.settings import ModelSettings
-from nlpkit.nn.optimizers import Muon, adamw
+from nlpkit.nn.optimizers import Muon, Stacks, adamw
 
 _POSITIONS = 1 << 28  # bytes of the table of positions that any model may have
 CLASSES: dict[str, Any] = {
@@ -58,8 +60,16 @@ def check_training(settings: ModelSettings, rows: int, length: int, device: torc
     )
 
 
+class HasMatrices(Protocol):
+    """A model that says which of its matrices Muon may train."""
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
+
+    def matrices(self) -> Stacks: ...
+
+
 def make_optimizers(
-    model: LanguageModel,
+    model: HasMatrices,
     *,
     optimizer: str,
     lr: float,

@@ -25,7 +25,7 @@ from nlpkit.models.elmo import SentenceBatch
 from nlpkit.models.elmo_model import ElmoModel, build, read_architecture
 from nlpkit.models.gpt import GPT
 from nlpkit.models.settings import ModelSettings
-from nlpkit.text.codec import Codec, first_id, load_codec, save_codec
+from nlpkit.text.codec import Codec, load_codec
 from nlpkit.text.tokenizers import get_tokenizer
 from nlpkit.text.word_bytes import boundary_rows, word_rows
 from nlpkit.text.wordpiece import TOKENIZER, WordPiece
@@ -177,14 +177,14 @@ class GptEncoder(PretrainedEncoder):
         self._between = codec.encode("\n") if _knows(codec, "\n") else codec.encode(" ")
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        start = first_id(self.codec) or 0
+        start = self.codec.first_id or 0
         return [self.codec.encode(text) or [start] for text in texts]
 
     def encode_words(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
         rows = [
             self.codec.encode(f" {word}" if place else word) for place, word in enumerate(words)
         ]
-        rows = [row or [first_id(self.codec) or 0] for row in rows]
+        rows = [row or [self.codec.first_id or 0] for row in rows]
         return [index for row in rows for index in row], [len(row) for row in rows]
 
     def wrap(self, first: Sequence[int], second: Sequence[int] | None = None) -> Reading:
@@ -210,7 +210,7 @@ class GptEncoder(PretrainedEncoder):
         return {"kind": self.kind, "architecture": self.settings.to_dict()}
 
     def write(self, folder: Path) -> None:
-        save_codec(self.codec, folder)
+        self.codec.write(folder)
 
     @classmethod
     def read(cls, folder: Path, value: Any, tensors: dict[str, Tensor], where: str) -> GptEncoder:

@@ -110,8 +110,9 @@ class MultiHeadAttention(nn.Module):
         cache: KeyValueCache | None = None,
         last: bool = False,
         memory: Tensor | None = None,  # (B, S, C)
+        places: Tensor | None = None,  # (B, K)
     ) -> Tensor:
-        """(B, T, C), or only the last position of it (B, 1, C)."""
+        """(B, T, C), or only the last position of it (B, 1, C), or ``places`` (B, K, C)."""
         q, k, v = self.project(x, 0 if cache is None else cache.length, rotary, memory)
         if cache is not None:
             k, v = cache.extend(self.layer, k, v)
@@ -120,6 +121,12 @@ class MultiHeadAttention(nn.Module):
             mask = None if mask is None else mask[..., -1:, :]
         if self.decay is not None:
             mask = self._decayed(q, k, mask)
+        if places is not None:
+            rows = places[:, None, :, None]  # (B, 1, K, 1)
+            q = q.gather(2, rows.expand(-1, q.size(1), -1, q.size(3)))
+            if mask is not None and mask.size(-2) > 1:
+                mask = mask.expand(len(q), -1, -1, -1)
+                mask = mask.gather(2, rows.expand(-1, mask.size(1), -1, mask.size(3)))
         mixed = F.scaled_dot_product_attention(
             q,
             k,
@@ -153,6 +160,15 @@ class MultiHeadAttention(nn.Module):
             mask = causal_mask(q.size(2), k.size(2) - q.size(2), like=q)
         bias: Tensor = self.decay(q.size(2), k.size(2))  # (H, T, S)
         return bias if mask is None else bias + mask
+
+
+def at_places(x: Tensor, places: Tensor) -> Tensor:
+    """Some positions (B, K, C) of each row of x (B, T, C), by their numbers (B, K).
+
+    >>> at_places(torch.tensor([[[5.0], [6.0], [7.0]]]), torch.tensor([[2, 0]])).flatten().tolist()
+    [7.0, 5.0]
+    """
+    return x.gather(1, places[:, :, None].expand(-1, -1, x.size(-1)))
 
 
 def causal_mask(

@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from nlpkit.nn.attention import MultiHeadAttention
+from nlpkit.nn.attention import MultiHeadAttention, at_places
 from nlpkit.nn.cache import KeyValueCache
 from nlpkit.nn.layers import Activation, Linear, Norm, activate
 from nlpkit.nn.optimizers import Stacks
@@ -104,9 +104,13 @@ class Block(nn.Module):
         last: bool = False,  # whether only the last position is asked for
         memory: Tensor | None = None,  # (B, S, C), what cross-attention looks at
         memory_mask: Tensor | None = None,  # (B, 1, 1, S)
+        places: Tensor | None = None,  # (B, K): the positions that are asked for, if not all
     ) -> Tensor:
         post = self.settings.norm == "post"
-        found = self.attention(x if post else self.norm_1(x), rotary, mask, cache, last)
+        inputs = x if post else self.norm_1(x)
+        found = self.attention(inputs, rotary, mask, cache, last, places=places)
+        if places is not None:
+            x = at_places(x, places)
         x = (x[:, -1:] if last else x) + self.dropout(found)
         if post:
             x = self.norm_1(x)

@@ -6,78 +6,46 @@ The score of a path y over emissions e is
 
 and its probability is exp(score) over the sum of exp(score) of all paths, the partition function,
 which the forward algorithm adds up step by step. Its gradient is how probable each tag and each
-pair of tags is, which the same steps taken from the end tell: written out here, it takes a fraction
-of the time that autograd needs. Finding the best path is in ``decoding``: it needs no gradient and
-no torch.
+pair of tags is, which the backward algorithm tells: written out, it takes a fraction of the time
+that autograd needs. Both, and finding the best path, are in ``decoding``, in numpy.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+from nlpkit.nn.decoding import forward_backward
 
 FORBIDDEN = -1e4  # finite, so that a gradient through it is zero and not NaN
 
 
 class _LogPartition(torch.autograd.Function):
-    """Sums over paths as products, in 64 bits and scaled to 1 at every step, so none runs dry.
-
-    Two chains are followed at once, one from the start and one from the end: they differ in the
-    direction of the pairs alone. Where they meet, at each tag of each step, their product is how
-    probable that tag is.
-    """
+    """The log of the partition function; its gradient is how probable each tag and pair is."""
 
     @staticmethod
     def forward(ctx: Any, emissions: Tensor, scores: Tensor, lengths: Tensor) -> Tensor:
-        steps = torch.arange(emissions.shape[1], device=lengths.device)
-        inside = steps < lengths[:, None]  # (B, T)
-        wide = torch.float32 if emissions.device.type == "mps" else torch.float64  # has no 64 bits
-        weights = scores.to(wide).exp()  # (K+1, K+1); a forbidden pair weighs 0
-        pairs, start, end = weights[:-1, :-1], weights[-1, :-1], weights[:-1, -1]
-        tops = emissions.amax(dim=2, keepdim=True)  # (B, T, 1)
-        emitted = (emissions - tops).to(wide).exp().masked_fill(~inside[:, :, None], 1)  # (B, T, K)
-        # where each step is when a sequence is read from its end; padding stays where it is
-        mirrored = torch.where(inside, lengths[:, None] - 1 - steps, steps)
-        there_and_back = torch.stack([emitted, _pick(emitted, mirrored)])  # (2, B, T, K)
-        links = torch.stack([pairs, pairs.T])
-        state = torch.stack([start, end])[:, None].expand(-1, len(emitted), -1)
-        states, sums = [], []
-        for step, here in enumerate(there_and_back.unbind(2)):
-            longer = (torch.bmm(state, links) if step else state) * here  # (2, B, K)
-            total = longer.sum(dim=2, keepdim=True)
-            state = longer.div_(total)
-            states.append(state)
-            sums.append(total)
-        ahead, behind = torch.stack(states, dim=2)  # (B, T, K) each
-        behind = _pick(behind, mirrored)
-        ctx.save_for_backward(weights, ahead, behind, inside, lengths)
-        ctx.dtype = emissions.dtype
-        last = _pick(ahead, (lengths - 1)[:, None]).squeeze(1)
-        grown = torch.cat(sums, dim=2)[0].log()  # (B, T)
-        found = ((grown + tops.squeeze(2)) * inside).sum(dim=1) + (last @ end).log()
-        return found.to(emissions.dtype)
+        given = (value.detach().cpu().numpy() for value in (emissions, scores, lengths))
+        ctx.chain, ctx.like = forward_backward(*given), emissions.new_empty(0)
+        return torch.from_numpy(ctx.chain.log_partition).to(emissions)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
-        weights, ahead, behind, inside, lengths = ctx.saved_tensors
-        pairs, start = weights[:-1, :-1], weights[-1, :-1]
-        reached = torch.cat([start.expand(len(ahead), 1, -1), ahead[:, :-1] @ pairs], dim=1)
-        together = (reached * behind).sum(dim=2, keepdim=True)
-        # times how far a tag was reached from the start, this is how probable it is
-        shares = behind * (gradients[0][:, None] * inside)[:, :, None] / together  # (B, T, K)
-        tags = reached * shares
-        changed = torch.zeros_like(weights)
-        changed[:-1, :-1] = pairs * torch.tensordot(ahead[:, :-1], shares[:, 1:], ([0, 1], [0, 1]))
-        changed[-1, :-1] = tags[:, 0].sum(dim=0)
-        changed[:-1, -1] = _pick(tags, (lengths - 1)[:, None]).sum(dim=(0, 1))
-        return tags.to(ctx.dtype), changed.to(ctx.dtype), None
-
-
-def _pick(values: Tensor, steps: Tensor) -> Tensor:
-    """Some steps of each sequence, (B, T, K) and (B, S) -> (B, S, K)."""
-    return values.gather(1, steps[:, :, None].expand(-1, -1, values.shape[2]))
+        alpha, beta, weights, inside, _ = chain = ctx.chain
+        reached = chain.reached()
+        scale = gradients[0].double().cpu().numpy()[:, None] * inside  # (B, T)
+        shares = beta * (scale / (reached * beta).sum(axis=2))[:, :, None]
+        tags = reached * shares  # (B, T, K)
+        changed = np.zeros_like(weights)
+        joint = np.tensordot(alpha[:, :-1], shares[:, 1:], ([0, 1], [0, 1]))
+        changed[:-1, :-1] = weights[:-1, :-1] * joint
+        changed[-1, :-1] = tags[:, 0].sum(axis=0)
+        changed[:-1, -1] = tags[np.arange(len(tags)), inside.sum(axis=1) - 1].sum(axis=0)
+        like = ctx.like
+        return torch.from_numpy(tags).to(like), torch.from_numpy(changed).to(like), None
 
 
 class CRF(nn.Module):

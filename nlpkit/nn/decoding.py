@@ -1,4 +1,4 @@
-"""The best tag sequence and the probability of a part of it, in numpy: prediction needs no torch.
+"""The best tag sequence and sums over all of them, in numpy: prediction needs no torch.
 
 ``pairs`` (K+1, K+1) holds the score of each tag after each other; its last row is the start of a
 sequence, its last column the end. Zeros make the tags independent (a softmax for each token), and
@@ -7,10 +7,15 @@ minus infinity forbids a pair.
 
 from __future__ import annotations
 
+import itertools
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+TINY = 1e-100  # what a forbidden pair weighs, so that no sum over paths is 0
 
 
 def best_paths(emissions: Floats, pairs: Floats, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -57,15 +62,60 @@ def left_to_right_paths(emissions: Floats, pairs: Floats) -> NDArray[np.int64]:
     return paths
 
 
-def _log_sum(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
-    top = values.max(axis=axis, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0)
-    with np.errstate(divide="ignore"):
-        return (np.log(np.exp(values - top).sum(axis=axis, keepdims=True)) + top).squeeze(axis)
+class Chain(NamedTuple):
+    """What the forward-backward algorithm finds; alpha and beta add up to 1 at every step."""
+
+    alpha: Doubles  # (B, T, K), all paths up to a tag at a step, relative to the other tags
+    beta: Doubles  # (B, T, K), all paths from the tag at that step on
+    weights: Doubles  # (K+1, K+1), exp(pairs)
+    inside: NDArray[np.bool_]  # (B, T)
+    log_partition: Doubles  # (B,)
+
+    def reached(self) -> Doubles:
+        """All paths up to a step but for what the step itself says of the tag, (B, T, K)."""
+        start = np.broadcast_to(self.weights[-1, :-1], self.alpha[:, :1].shape)
+        return np.concatenate([start, self.alpha[:, :-1] @ self.weights[:-1, :-1]], axis=1)
+
+
+def forward_backward(emissions: Floats, pairs: Floats, lengths: NDArray[np.int64]) -> Chain:
+    """Sums over all paths of sequences, (B, T, K): products in 64 bits, scaled at every step.
+
+    Alpha is found from the start and beta from the end of each sequence at once: they differ in
+    the direction of the pairs alone.
+
+    >>> chain = forward_backward(np.zeros((1, 2, 3)), np.zeros((4, 4)), np.array([2]))
+    >>> round(float(np.exp(chain.log_partition[0])), 6)  # paths of two tags out of three
+    9.0
+    """
+    n_rows, n_steps, _ = emissions.shape
+    steps = np.arange(n_steps)
+    inside = steps < lengths[:, None]  # (B, T)
+    weights = np.maximum(np.exp(pairs.astype(np.float64)), TINY)
+    inner, start, end = weights[:-1, :-1], weights[-1, :-1], weights[:-1, -1]
+    tops = emissions.max(axis=2, keepdims=True)  # (B, T, 1)
+    emitted = np.maximum(np.exp((emissions - tops).astype(np.float64)), TINY)
+    emitted[~inside] = 1
+    # where each step is when a sequence is read from its end; padding stays where it is
+    mirrored = np.where(inside, lengths[:, None] - 1 - steps, steps)[:, :, None]  # (B, T, 1)
+    both = np.stack([emitted, np.take_along_axis(emitted, mirrored, axis=1)])
+    both = np.ascontiguousarray(both.transpose(2, 0, 1, 3))  # (T, 2, B, K)
+    links = np.stack([inner, inner.T])
+    state = np.stack([start, end])[:, None]
+    sums = np.empty((n_steps, 2, n_rows, 1))
+    for step, here in enumerate(both):
+        here *= state if step == 0 else state @ links
+        here.sum(axis=2, keepdims=True, out=sums[step])
+        here /= sums[step]
+        state = here
+    alpha, beta = both.transpose(1, 2, 0, 3)  # (B, T, K) each
+    last = alpha[np.arange(n_rows), lengths - 1]
+    grown = (np.log(sums[:, 0, :, 0]).T + tops[:, :, 0]) * inside  # (B, T)
+    beta = np.take_along_axis(beta, mirrored, axis=1)
+    return Chain(alpha, beta, weights, inside, grown.sum(axis=1) + np.log(last @ end))
 
 
 class PathProbabilities:
-    """Probabilities of parts of one sequence's path, by the forward-backward algorithm.
+    """Probabilities of parts of one sequence's path.
 
     >>> chain = PathProbabilities(np.zeros((3, 2)), np.zeros((3, 3)))
     >>> round(chain.of(0, [1]), 6), round(chain.of(0, [1, 0]), 6)
@@ -73,27 +123,15 @@ class PathProbabilities:
     """
 
     def __init__(self, emissions: Floats, pairs: Floats) -> None:
-        self.emissions = emissions.astype(np.float64)  # (T, K)
-        self.pairs = pairs.astype(np.float64)
-        n_steps = len(emissions)
-        inner = self.pairs[:-1, :-1]
-        self.forward = np.empty_like(self.emissions)
-        self.backward = np.empty_like(self.emissions)
-        self.forward[0] = self.pairs[-1, :-1] + self.emissions[0]
-        for step in range(1, n_steps):
-            before = self.forward[step - 1][:, None] + inner
-            self.forward[step] = _log_sum(before, 0) + self.emissions[step]
-        self.backward[-1] = self.pairs[:-1, -1]
-        for step in range(n_steps - 2, -1, -1):
-            after = inner + self.emissions[step + 1] + self.backward[step + 1]
-            self.backward[step] = _log_sum(after, 1)
-        self.log_partition = float(_log_sum(self.forward[-1] + self.backward[-1], 0))
+        chain = forward_backward(emissions[None], pairs, np.array([len(emissions)]))
+        marginals = chain.reached()[0] * chain.beta[0]
+        self.marginals = marginals / marginals.sum(axis=1, keepdims=True)  # (T, K)
+        self._pairs, self._beta = chain.weights[:-1, :-1], chain.beta[0]
 
     def of(self, start: int, tags: list[int]) -> float:
         """The probability that tokens from ``start`` on have these tags."""
-        score = self.forward[start, tags[0]]
-        for offset in range(1, len(tags)):
-            score += self.pairs[tags[offset - 1], tags[offset]]
-            score += self.emissions[start + offset, tags[offset]]
-        score += self.backward[start + len(tags) - 1, tags[-1]]
-        return float(min(1.0, np.exp(score - self.log_partition)))
+        probability = self.marginals[start, tags[0]]
+        for step, (before, tag) in enumerate(itertools.pairwise(tags), start + 1):
+            next_tags = self._pairs[before] * self._beta[step]  # of each tag, if this one is there
+            probability *= next_tags[tag] / next_tags.sum()
+        return float(probability)

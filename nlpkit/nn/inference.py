@@ -1,4 +1,4 @@
-"""The encoders of ``encoders`` in numpy, for prediction: no torch, so a command starts at once.
+"""The encoders of ``encoder`` in numpy, for prediction: no torch, so a command starts at once.
 
 The first matrix product is made once for each distinct input: ``first``, which may be kept. An
 encoder is given those rows and ``ids`` (B, T) that say which of them stands where. Sequences come
@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
+from nlpkit.nn.encoder_config import HEAD_SIZE, EncoderConfig
 from nlpkit.npy import check_finite
 
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int64]
 Weights = Mapping[str, Floats]
-KERNEL = 3  # width of a convolution over tokens
-HEAD_SIZE = 32  # numbers of a transformer's head
 
 
 def read_arrays(path: str | Path) -> dict[str, Floats]:
@@ -82,79 +81,6 @@ def write_arrays(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     modeldir.write_weights(folder, tensors)
 
 
-def encoder_shapes(
-    kind: str,
-    n_in: int,
-    hidden: int,
-    layers: int,
-    *,
-    one_way: bool,
-    positions: str = "decay",
-    norm: str = "pre",
-) -> tuple[dict[str, schema.Shape], int]:
-    """The tensors of an encoder by name, and the width of what it gives for a token.
-
-    >>> encoder_shapes("cnn", 8, 16, 1, one_way=False)[0]["convolutions.0.weight"]
-    (32, 32, 3)
-    """
-    width = hidden if one_way else 2 * hidden
-    if kind in ("lstm", "gru"):
-        return _recurrent_shapes(kind, n_in, hidden, layers, one_way), width
-    if kind == "transformer":
-        width = -(-width // HEAD_SIZE) * HEAD_SIZE
-    shapes: dict[str, schema.Shape] = {"first.weight": (width, n_in), "first.bias": (width,)}
-    for layer in range(layers):
-        if kind == "cnn":
-            shapes |= {
-                f"convolutions.{layer}.weight": (width, width, KERNEL),
-                f"convolutions.{layer}.bias": (width,),
-                f"norms.{layer}.weight": (width,),
-                f"norms.{layer}.bias": (width,),
-            }
-            continue
-        block = f"blocks.{layer}"
-        if positions == "decay":
-            shapes[f"{block}.attention.decay.log_rates"] = (2, max(1, width // HEAD_SIZE))
-        linear = {
-            "attention.qk": (2, 1),
-            "attention.v": (1, 1),
-            "attention.output": (1, 1),
-            "up": (2, 1),
-            "down": (1, 2),
-        }
-        for name, (out, into) in linear.items():
-            shapes[f"{block}.{name}.weight"] = (out * width, into * width)
-            shapes[f"{block}.{name}.bias"] = (out * width,)
-        for name in ("norm_1", "norm_2"):
-            shapes |= {f"{block}.{name}.weight": (width,), f"{block}.{name}.bias": (width,)}
-    if kind == "transformer" and norm == "pre":
-        shapes |= {"norm.weight": (width,), "norm.bias": (width,)}
-    return shapes, width
-
-
-def _recurrent_shapes(
-    kind: str, n_in: int, hidden: int, layers: int, one_way: bool
-) -> dict[str, schema.Shape]:
-    gates = (4 if kind == "lstm" else 3) * hidden
-    ways = ("",) if one_way else ("", "_reverse")
-    shapes: dict[str, schema.Shape] = {}
-    for layer in range(layers):
-        for way in ways:
-            end = f"l{layer}{way}"
-            shapes |= {
-                f"rnn.weight_ih_{end}": (gates, n_in if layer == 0 else len(ways) * hidden),
-                f"rnn.weight_hh_{end}": (gates, hidden),
-                f"rnn.bias_ih_{end}": (gates,),
-                f"rnn.bias_hh_{end}": (gates,),
-            }
-    return shapes
-
-
-def within(prefix: str, shapes: Mapping[str, schema.Shape]) -> dict[str, schema.Shape]:
-    """The tensors of a part by their names in the whole: the opposite of ``under``."""
-    return {prefix + name: shape for name, shape in shapes.items()}
-
-
 def under(prefix: str, weights: Weights) -> dict[str, Floats]:
     """The weights of a part, by their names within it.
 
@@ -169,24 +95,15 @@ class NumpyEncoder:
 
     >>> weights = {f"rnn.{name}_l0": np.ones(shape, np.float32) for name, shape in
     ...            [("weight_ih", (4, 2)), ("weight_hh", (4, 1)), ("bias_ih", 4), ("bias_hh", 4)]}
-    >>> encoder = NumpyEncoder("lstm", weights, one_way=True)
+    >>> encoder = NumpyEncoder(EncoderConfig("lstm", 2, 1, causal=True), weights)
     >>> rows = encoder.first(np.eye(2, dtype=np.float32))
     >>> encoder(rows, np.array([[0, 1], [1, 0]]), np.array([2, 1])).shape
     (2, 2, 1)
     """
 
-    def __init__(
-        self,
-        kind: str,
-        weights: Weights,
-        *,
-        one_way: bool,
-        positions: str = "decay",
-        norm: str = "pre",
-    ) -> None:
-        self.kind, self.weights, self.one_way = kind, weights, one_way
-        self.positions, self.norm = positions, norm
-        self.layers = _recurrent_layers(kind, under("rnn.", weights))
+    def __init__(self, settings: EncoderConfig, weights: Weights) -> None:
+        self.settings, self.kind, self.weights = settings, settings.kind, weights
+        self.layers = _recurrent_layers(settings.kind, under("rnn.", weights))
         # the attention (B, H, T, T) of each layer of the last batch, for whoever wants to look
         self.watched: list[Floats] | None = None
 
@@ -196,11 +113,11 @@ class NumpyEncoder:
 
     def __call__(self, first: Floats, ids: Ids, lengths: Ids) -> Floats:
         if self.layers:
-            return _recurrent(self.kind, self.layers, first, ids, lengths)
+            return _recurrent(self.settings.kind, self.layers, first, ids, lengths)
         inside = np.arange(ids.shape[1]) < lengths[:, None]  # (B, T)
         states = first[ids] * inside[:, :, None]
-        if self.kind == "cnn":
-            states = _convolutions(self.weights, states, inside, self.one_way)
+        if self.settings.kind == "cnn":
+            states = _convolutions(self.weights, states, inside, self.settings.causal)
         else:
             states = self._transformer(states, inside)
         encoded: Floats = states * inside[:, :, None]
@@ -208,14 +125,15 @@ class NumpyEncoder:
 
     def _transformer(self, states: Floats, inside: NDArray[np.bool_]) -> Floats:
         width = states.shape[2]
-        if self.positions == "sinusoidal":
+        if self.settings.positions == "sinusoidal":
             table = _sinusoidal(states.shape[1], width)
             states = states * np.float32(np.sqrt(width)) + table
-        depth, post = 0, self.norm == "post"
+        depth, post = 0, self.settings.norm == "post"
         while f"blocks.{depth}.up.weight" in self.weights:
             block = under(f"blocks.{depth}.", self.weights)
             asking = states if post else layer_norm(states, block, "norm_1")
-            states = states + _attend(block, asking, inside, self.one_way, self.watched)
+            seen = _attend(block, asking, inside, self.settings.causal, self.watched)
+            states = states + seen
             if post:
                 states = layer_norm(states, block, "norm_1")
             wide = _linear(states if post else layer_norm(states, block, "norm_2"), block, "up")
@@ -365,12 +283,12 @@ def layer_norm(states: Floats, weights: Weights, name: str) -> Floats:
 
 
 def _convolutions(
-    weights: Weights, states: Floats, inside: NDArray[np.bool_], one_way: bool
+    weights: Weights, states: Floats, inside: NDArray[np.bool_], causal: bool
 ) -> Floats:
     depth = 0
     while f"convolutions.{depth}.weight" in weights:
         reach = 2**depth
-        left = 2 * reach if one_way else reach
+        left = 2 * reach if causal else reach
         normal = layer_norm(states, weights, f"norms.{depth}") * inside[:, :, None]
         kernel = weights[f"convolutions.{depth}.weight"]  # (out, in, 3)
         padded = np.pad(normal, ((0, 0), (left, 2 * reach - left), (0, 0)))
@@ -400,7 +318,7 @@ def _attend(
     weights: Weights,
     states: Floats,
     inside: NDArray[np.bool_],
-    one_way: bool,
+    causal: bool,
     watched: list[Floats] | None = None,
 ) -> Floats:
     n_rows, n_steps, hidden = states.shape
@@ -416,7 +334,7 @@ def _attend(
         before, after = np.exp(weights["attention.decay.log_rates"])[:, :, None, None]
         scores += np.where(distance < 0, distance * before, -distance * after)  # (H, T, T)
     seen = inside[:, None, None, :]
-    if one_way:
+    if causal:
         seen = seen & (distance <= 0)
     scores = np.where(seen, scores, -np.inf)
     scores = np.exp(scores - scores.max(axis=3, keepdims=True))

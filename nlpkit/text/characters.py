@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from nlpkit import schema
+from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
+from nlpkit.text.codec import Codec
 
 
-class Characters:
+class Characters(Codec):
     """A table of characters.
 
     >>> table = Characters.from_text(["abba"])
@@ -18,9 +21,12 @@ class Characters:
     ([1, 0], 'ba')
     """
 
-    def __init__(self, characters: Iterable[str]) -> None:
-        self.characters = list(characters)
-        self.ids = {character: index for index, character in enumerate(self.characters)}
+    units, file = "characters", "characters.json"
+
+    def __init__(self, characters: Iterable[str], first: int = 0) -> None:
+        """Ids count from ``first`` on: those below it are no characters."""
+        self.characters, self.first = list(characters), first
+        self.ids = {character: index for index, character in enumerate(self.characters, first)}
 
     @classmethod
     def from_text(cls, texts: Iterable[str]) -> Characters:
@@ -41,8 +47,21 @@ class Characters:
             raise NlpkitError(f"{where}: there are none, or one twice", hint=schema.AGAIN)
         return cls(characters)
 
+    def write(self, folder: Path) -> None:
+        text = json.dumps(self.characters, ensure_ascii=False)
+        modeldir.write_text(folder / self.file, text + "\n")
+
+    @classmethod
+    def read(cls, folder: Path, tokenizer: str = "word") -> Characters:
+        file = folder / cls.file
+        return cls.from_file(modeldir.read_json(file), str(file))
+
     def __len__(self) -> int:
-        return len(self.characters)
+        return self.first + len(self.characters)
+
+    @property
+    def first_id(self) -> int:
+        return self.ids.get("\n", 0)
 
     def encode(self, text: str) -> list[int]:
         """Ids; a character that is not in the table is named, with the nearest that is."""
@@ -56,8 +75,9 @@ class Characters:
             ) from None
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids."""
-        return "".join([self.characters[index] for index in ids])
+        """The text of ids, without those that are no characters."""
+        first = self.first
+        return "".join([self.characters[index - first] for index in ids if index >= first])
 
     def nearest(self, character: str) -> str:
         """The known character most like an unknown one: other case, without accent, or beside it.

@@ -1,50 +1,102 @@
-"""Text to ids and back for models of running text: characters, bytes, words or subwords.
+"""Codecs: text to ids and back, saved inside every model folder that uses one.
 
-A model folder holds what its codec needs: ``characters.json``, ``words.txt``, ``tokenizer.json``,
-or nothing for bytes.
+A member of the family is a class of its own: ``Bytes`` here, ``Characters``, ``Words``,
+``Subwords`` (BPE of bytes) and ``WordPiece`` in their modules. Each says in which file of a model
+folder it keeps what it needs, and ``load_codec`` tells by that file which one a model has.
 """
 
 from __future__ import annotations
 
-import functools
-import json
 import os
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar
 
-from nlpkit import modeldir
 from nlpkit.errors import NlpkitError
-from nlpkit.text.characters import Characters
-from nlpkit.text.subwords import END_OF_TEXT, Subwords, whole_characters
-from nlpkit.text.word_codec import FILE as _WORDS
-from nlpkit.text.word_codec import KINDS as WORD_KINDS
-from nlpkit.text.word_codec import MARK, Words
 
-_CHARACTERS = "characters.json"
-_SUBWORDS = "tokenizer.json"
 _BROKEN = "\ufffd"  # how the beginning of an unfinished UTF-8 character looks
+# what a folder may hold, and the class that reads it; without any of these it is bytes
+_FAMILY = {
+    "words.txt": ("nlpkit.text.word_codec", "Words"),
+    "tokenizer.json": ("nlpkit.text.subwords", "Subwords"),
+    "characters.json": ("nlpkit.text.characters", "Characters"),
+}
 
 
-class Codec(Protocol):
+class Codec(ABC):
     """What every codec can do."""
 
-    def __len__(self) -> int: ...
+    units: ClassVar[str]  # what its ids stand for, in messages
+    file: ClassVar[str] = ""  # of a model folder; empty when there is nothing to keep
+    spaced: ClassVar[bool] = False  # whether how an id is written depends on the one before
 
-    def encode(self, text: str) -> list[int]: ...
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many ids there are."""
 
-    def decode(self, ids: Iterable[int]) -> str: ...
+    @abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text."""
+
+    @abstractmethod
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of ids."""
+
+    @abstractmethod
+    def write(self, folder: Path) -> None:
+        """Put ``file`` into a folder that ``modeldir.create`` gave."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, folder: Path, tokenizer: str = "word") -> Codec:
+        """The codec of a model folder; ``tokenizer`` says how words, if it has some, are cut."""
+
+    @property
+    def n_ids(self) -> int:
+        """One more than the largest id; a tokenizer may leave some out."""
+        return len(self)
+
+    @property
+    def padding(self) -> int:
+        """How many more rows than ids an embedding may have, to be of a round size."""
+        return 0
+
+    @property
+    def end_id(self) -> int | None:
+        """The id of the end-of-text mark, where there is one."""
+        return None
+
+    @property
+    def first_id(self) -> int | None:
+        """The id an empty prompt begins with: end-of-text where there is one, else a line end."""
+        return self.end_id
 
 
-class Bytes:
+class Bytes(Codec):
     """The 256 bytes of UTF-8.
 
     >>> Bytes().encode("é"), Bytes().decode([195, 169])
     ([195, 169], 'é')
     """
 
+    units = "bytes"
+
     def __len__(self) -> int:
         return 256
+
+    def write(self, folder: Path) -> None:
+        """Nothing to keep."""
+
+    @classmethod
+    def read(cls, folder: Path, tokenizer: str = "word") -> Bytes:
+        return cls()
+
+    @property
+    def first_id(self) -> int:
+        return ord("\n")
 
     def encode(self, text: str) -> list[int]:
         """Ids of a text; half a surrogate pair, which has no bytes, is U+FFFD."""
@@ -70,7 +122,7 @@ class TextStream:
         """``before`` are ids whose text was shown already: words are written apart from it."""
         self._codec = codec
         # from a little before what was not shown yet
-        self._ids: list[int] = list(before[-1:]) if isinstance(codec, Words) else []
+        self._ids: list[int] = list(before[-1:]) if codec.spaced else []
         self._shown = codec.decode(self._ids)  # the text of these that was shown
 
     def add(self, index: int) -> str:
@@ -93,33 +145,28 @@ class TextStream:
         return new
 
 
-def load_codec(folder: Path, vocab_size: int, kind: str = "word") -> Codec:
-    """The codec of a model folder; ``kind`` says how its words, if it has some, are cut."""
-    codec: Codec
-    if (folder / _WORDS).is_file():
-        codec = Words.load(folder / _WORDS, kind)
-    elif (folder / _SUBWORDS).is_file():
-        codec = Subwords.load(str(folder / _SUBWORDS))
-    elif (folder / _CHARACTERS).is_file():
-        file = folder / _CHARACTERS
-        codec = Characters.from_file(modeldir.read_json(file), str(file))
-    else:
-        codec = Bytes()
+def load_codec(folder: Path, vocab_size: int, tokenizer: str = "word") -> Codec:
+    """The codec of a model folder; ``tokenizer`` says how its words, if it has some, are cut."""
+    kind: type[Codec] = Bytes
+    for name, (module, member) in _FAMILY.items():
+        if (folder / name).is_file():
+            kind = getattr(import_module(module), member)
+            break
+    codec = kind.read(folder, tokenizer)
     check_sizes(codec, vocab_size, folder)
     return codec
 
 
 def check_sizes(codec: Codec, vocab_size: int, source: str | os.PathLike[str]) -> None:
     """Refuse a tokenizer that is not the model's; its embedding may be padded to a round number."""
-    padding = max(64, len(codec) // 50) if isinstance(codec, Subwords) else 1
-    if not len(codec) <= vocab_size < len(codec) + padding:
+    if not len(codec) <= vocab_size <= len(codec) + codec.padding:
         raise NlpkitError(
             f"{source}: the tokenizer has {len(codec)} ids, the model {vocab_size}",
             hint="the tokenizer the model was trained with",
         )
-    if count_ids(codec) > vocab_size:
+    if codec.n_ids > vocab_size:
         raise NlpkitError(
-            f"{source}: the tokenizer has ids up to {count_ids(codec) - 1}, the model {vocab_size}",
+            f"{source}: the tokenizer has ids up to {codec.n_ids - 1}, the model {vocab_size}",
             hint="the tokenizer the model was trained with",
         )
 
@@ -129,54 +176,24 @@ def check_same_codec(codec: Codec, tokenizer: str) -> None:
 
     >>> check_same_codec(Bytes(), "byte")
     """
+    from nlpkit.text.subwords import Subwords
+    from nlpkit.text.word_codec import KINDS, Words
+
     if tokenizer in ("char", "byte"):
-        same = isinstance(codec, Characters if tokenizer == "char" else Bytes)
-    elif tokenizer in WORD_KINDS:
+        same = codec.units == ("characters" if tokenizer == "char" else "bytes")
+    elif tokenizer in KINDS:
         same = isinstance(codec, Words) and codec.kind == tokenizer
     else:
         given = Subwords.load(tokenizer)
         same = isinstance(codec, Subwords) and given.backend.to_str() == codec.backend.to_str()
     if not same:
-        kinds = {Characters: "characters", Bytes: "bytes", Words: "words"}
-        kind = kinds.get(type(codec), "subwords of its own")
+        known = "subwords of its own" if isinstance(codec, Subwords) else codec.units
         raise NlpkitError(
-            f"`tokenizer` {tokenizer} is not that of the `init` model, which knows {kind}",
+            f"`tokenizer` {tokenizer} is not that of the `init` model, which knows {known}",
             hint="leave out `tokenizer`",
         )
 
 
-def save_codec(codec: Codec, folder: Path) -> None:
-    """Write what ``load_codec`` needs."""
-    if isinstance(codec, Words):
-        codec.save(folder)
-    elif isinstance(codec, Subwords):
-        codec.save(str(folder / _SUBWORDS))
-    elif isinstance(codec, Characters):
-        text = json.dumps(codec.characters, ensure_ascii=False)
-        modeldir.write_text(folder / _CHARACTERS, text + "\n")
-
-
-def end_id(codec: Codec) -> int | None:
-    """The id of the end-of-text mark, which only subwords can have."""
-    index = codec.backend.token_to_id(END_OF_TEXT) if isinstance(codec, Subwords) else None
-    return None if index is None else int(index)
-
-
-def first_id(codec: Codec) -> int | None:
-    """The id an empty prompt begins with: end-of-text where there is one, else a line end."""
-    if isinstance(codec, Words):
-        return MARK
-    if isinstance(codec, Subwords):
-        return end_id(codec)
-    newline = codec.encode("\n") if isinstance(codec, Bytes) or "\n" in codec.ids else [0]  # type: ignore[attr-defined]
-    return newline[0]
-
-
-def count_ids(codec: Codec) -> int:
-    """One more than the largest id; a tokenizer may leave some out."""
-    return _count_subwords(codec) if isinstance(codec, Subwords) else len(codec)
-
-
-@functools.lru_cache(maxsize=1)  # a model is checked, then used; a large table takes its time
-def _count_subwords(codec: Subwords) -> int:
-    return 1 + max(codec.backend.get_vocab().values(), default=-1)
+def whole_characters(text: str) -> str:
+    """The text with U+FFFD for half surrogate pairs, which are no text to the library."""
+    return re.sub(r"[\ud800-\udfff]", "\ufffd", text)

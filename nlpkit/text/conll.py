@@ -9,15 +9,15 @@ known here: ``Layout`` says the first, the tagger the second.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from nlpkit.errors import NlpkitError
 from nlpkit.schema import Ranges
 from nlpkit.textio import Block, longest_line, refuse_long
 
-Format = Literal["conllu", "columns", "slash", "pairs"]
+TagFormat = Literal["conllu", "columns", "slash", "pairs"]
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 DOCUMENT_START = "-DOCSTART-"
 FIELD = re.compile(r"[^ \t]+")
@@ -32,7 +32,7 @@ class Layout:
     ``pairs`` has lines of a string, a tab and a tag for each of its characters.
     """
 
-    format: Format
+    format: TagFormat
     token_column: int = 0
     tag_column: int = -1
     columns: int = 0  # how many a line must have at least; 0 is not known yet
@@ -48,6 +48,26 @@ class Layout:
     def fields(self, line: str) -> list[str]:
         """The columns of a line without its end."""
         return line.split("\t") if self.tabs else FIELD.findall(line)
+
+    def named(self, name: str) -> Layout:
+        """The layout with another column as the tag's: a name of CoNLL-U or a number from 1.
+
+        >>> CONLLU.named("deprel").tag_column, CONLLU.named("feats:Number").key
+        (7, 'Number')
+        """
+        name, _, key = name.partition(":")
+        names = CONLLU_COLUMNS if self.format == "conllu" else ()
+        if name.isdigit() and 1 <= int(name) <= (len(names) or 2**20):
+            return replace(self, tag_column=int(name) - 1, key=key)
+        if name.lower() not in names:
+            raise NlpkitError(
+                f"no such {'CoNLL-U ' if names else ''}column: {name}",
+                hint=", ".join(names) or "a number from 1",
+            )
+        return replace(self, tag_column=names.index(name.lower()), key=key)
+
+
+CONLLU = Layout("conllu", token_column=1, tag_column=3, columns=10)
 
 
 @dataclass
@@ -252,7 +272,43 @@ def _pairs_line(line: str, source: str, number: int, tagged: bool) -> Sentence:
     return Sentence([line], [0] * len(text), list(text), tags, source, number)
 
 
+def column_of(sentence: Sentence, name: str, layout: Layout) -> list[str]:
+    r"""What a column holds for each token of a sentence in columns.
+
+    >>> rows = ["1\tIt\t_\t_\t_\t_\t2\tnsubj\t_\t_\n", "2\truns\t_\t_\t_\t_\t0\troot\t_\t_\n"]
+    >>> sentence = Sentence(rows, [0, 1], ["It", "runs"], [], "f", 1)
+    >>> column_of(sentence, "head", CONLLU), column_of(sentence, "deprel", CONLLU)
+    (['2', '0'], ['nsubj', 'root'])
+    """
+    layout, found = layout.named(name), []
+    for token, row in enumerate(sentence.rows):
+        fields = layout.fields(sentence.lines[row].rstrip("\r\n"))
+        if layout.tag_column >= len(fields):
+            raise NlpkitError(
+                f"{sentence.where(token)}: no column {name}, there are {len(fields)}",
+                hint="mend the line, or another column",
+            )
+        value = fields[layout.tag_column]
+        found.append(keyed_value(value, layout.key) if layout.key else value)
+    return found
+
+
 # --- writing ------------------------------------------------------------------------------------
+
+
+def with_columns(sentence: Sentence, columns: Mapping[str, Sequence[str]], layout: Layout) -> str:
+    r"""The sentence as text with some columns replaced, by name, and nothing else touched.
+
+    >>> sentence = Sentence(["1\tIt" + 8 * "\t_" + "\n"], [0], ["It"], [], "f", 1)
+    >>> with_columns(sentence, {"head": ["0"], "deprel": ["root"]}, CONLLU)
+    '1\tIt\t_\t_\t_\t_\t0\troot\t_\t_\n'
+    """
+    lines = list(sentence.lines)
+    for name, values in columns.items():
+        chosen = layout.named(name)
+        for row, value in zip(sentence.rows, values, strict=True):
+            lines[row] = _replace_field(lines[row], value, chosen)
+    return "".join(lines)
 
 
 def with_tags(sentence: Sentence, tags: Sequence[str], layout: Layout) -> str:

@@ -8,6 +8,7 @@ be kept in a table. Text whose tokenizer works differently goes to the library a
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import re
@@ -18,6 +19,7 @@ from typing import Any
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.parallel import in_thread
+from nlpkit.text.codec import Codec, whole_characters
 from nlpkit.text.patterns import LONGEST_KEPT, TABLE_LIMIT, Span, gpt2
 
 END_OF_TEXT = "<|endoftext|>"
@@ -62,7 +64,7 @@ def cut_long_pieces(text: str, longest: int = LONGEST_PIECE) -> list[str]:
     return [*parts, text[done:]]
 
 
-class Subwords:
+class Subwords(Codec):
     """A subword model.
 
     >>> model = Subwords.train(["low lower lowest"] * 20, vocab_size=270)
@@ -70,6 +72,7 @@ class Subwords:
     'lower'
     """
 
+    units, file = "subwords", "tokenizer.json"
     BATCH = 4000  # texts whose new words are learned at a time
 
     def __init__(self, backend: Any) -> None:
@@ -174,7 +177,27 @@ class Subwords:
         """Write a ``tokenizer.json`` that the ``tokenizers`` library loads."""
         textio.write_text(path, self.backend.to_str(pretty=True) + "\n")
 
+    def write(self, folder: Path) -> None:
+        self.save(str(folder / self.file))
+
+    @classmethod
+    def read(cls, folder: Path, tokenizer: str = "word") -> Subwords:
+        return cls.load(str(folder / cls.file))
+
     # --- using ----------------------------------------------------------------------------------
+
+    @functools.cached_property  # a model is checked, then used; a large table takes its time
+    def n_ids(self) -> int:
+        return 1 + max(self.backend.get_vocab().values(), default=-1)
+
+    @property
+    def padding(self) -> int:
+        return max(64, len(self) // 50) - 1
+
+    @property
+    def end_id(self) -> int | None:
+        index = self.backend.token_to_id(END_OF_TEXT)
+        return None if index is None else int(index)
 
     def __len__(self) -> int:
         return int(self.backend.get_vocab_size())
@@ -294,11 +317,6 @@ class _WordTable:
                 end = ids.index(self._separator, start)
                 table[word] = tuple(ids[start:end])
                 start = end + 1
-
-
-def whole_characters(text: str) -> str:
-    """The text with U+FFFD for half surrogate pairs, which are no text to the library."""
-    return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
 
 
 def _splits_at_spaces(config: dict[str, Any]) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 
 from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
+from nlpkit.text.codec import Codec
 from nlpkit.text.tokenizers import get_tokenizer
 from nlpkit.text.vocab import dump_words, parse_words
 
@@ -27,7 +28,7 @@ _NO_SPACE_BEFORE = frozenset(
 _NO_SPACE_BEHIND = frozenset(["(", "[", "{", "$", "£", "“", "‘", LINE_END])
 
 
-class Words:
+class Words(Codec):
     """A vocabulary of words.
 
     >>> codec = Words(["\\n", "<unk>", "the", "cat", "."])
@@ -36,6 +37,9 @@ class Words:
     >>> codec.decode([2, 3, 4])
     'the cat.'
     """
+
+    units, file, spaced = "words", FILE, True
+    first_id = MARK
 
     def __init__(self, words: Sequence[str], kind: str = "word") -> None:
         self.words, self.kind = list(words), kind
@@ -85,17 +89,18 @@ class Words:
             last = word
         return text
 
-    def save(self, folder: Path) -> None:
+    def write(self, folder: Path) -> None:
         """Write ``words.txt``."""
         modeldir.write_text(folder / FILE, dump_words(self.words))
 
     @classmethod
-    def load(cls, file: Path, kind: str) -> Words:
+    def read(cls, folder: Path, tokenizer: str = "word") -> Words:
         """Read ``words.txt``."""
+        file = folder / cls.file
         words = parse_words(modeldir.read_text(file).split("\n")[:-1])
         if len(words) < 2 or words[:2] != [LINE_END, UNK] or len(set(words)) < len(words):
             raise NlpkitError(f"{file} is no list of different words", hint=schema.AGAIN)
-        return cls(words, kind)
+        return cls(words, tokenizer)
 
 
 def choose_words(

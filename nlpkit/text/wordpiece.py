@@ -10,6 +10,8 @@ there), and saved as ``tokenizer.json``.
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +19,8 @@ from typing import Any, NamedTuple
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.parallel import in_thread
-from nlpkit.text.subwords import MOST_IDS, whole_characters
+from nlpkit.text.codec import Codec, whole_characters
+from nlpkit.text.subwords import MOST_IDS
 
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PREFIX = "##"
@@ -34,7 +37,7 @@ class Pieces(NamedTuple):
     words: list[int]  # the number of the word that a piece belongs to
 
 
-class WordPiece:
+class WordPiece(Codec):
     """A WordPiece tokenizer and its special tokens.
 
     >>> texts = ["low lower lowest slow slower"] * 20
@@ -42,6 +45,8 @@ class WordPiece:
     >>> codec.decode(codec.encode("Slower LOW")), codec.tokens(codec.encode("[MASK]"))
     ('slower low', ['[MASK]'])
     """
+
+    units, file = "WordPiece", TOKENIZER
 
     def __init__(self, backend: Any, source: str = "the tokenizer") -> None:
         backend.no_truncation()
@@ -62,23 +67,32 @@ class WordPiece:
     def train(
         cls, texts: Iterable[str], *, vocab_size: int = 8192, lower: bool = True
     ) -> WordPiece:
-        """Learn a vocabulary from texts; ``lower`` makes it uncased, without accents."""
+        """Learn a vocabulary from texts; ``lower`` makes it uncased, without accents.
+
+        The same texts give the same vocabulary. The library alone does not: it numbers pieces of
+        one character in the order of a hash table, so they are numbered before.
+        """
         from tokenizers import trainers
 
         smallest = len(SPECIALS) + 1
         if vocab_size < smallest:
             raise NlpkitError(f"`vocab_size` {vocab_size}", hint=f"{smallest} or more")
+        texts = [whole_characters(text) for text in texts]
         backend = _new_backend({token: i for i, token in enumerate(SPECIALS)}, lower=lower)
+        letters = _alphabet(texts, backend.normalizer, max(1, min(1000, vocab_size // 4)))
+        inside = [PREFIX + letter for letter in letters if _may_continue(letter)]
         trainer = trainers.WordPieceTrainer(
             vocab_size=vocab_size,
             min_frequency=2,
-            limit_alphabet=max(1, min(1000, vocab_size // 4)),
-            special_tokens=list(SPECIALS),
+            limit_alphabet=len(letters),
+            initial_alphabet=letters,
+            special_tokens=[*SPECIALS, *inside],
             continuing_subword_prefix=PREFIX,
             show_progress=False,
         )
-        in_thread(lambda: backend.train_from_iterator(map(whole_characters, texts), trainer))
-        return cls(backend)
+        in_thread(lambda: backend.train_from_iterator(texts, trainer))
+        numbers = backend.get_vocab()
+        return cls.from_vocab(sorted(numbers, key=lambda token: numbers[token]), lower=lower)
 
     @classmethod
     def from_vocab(cls, tokens: Sequence[str], source: str = VOCAB, **options: Any) -> WordPiece:
@@ -139,6 +153,13 @@ class WordPiece:
     def save(self, path: str | Path) -> None:
         """Write a ``tokenizer.json``."""
         textio.write_text(str(path), self.backend.to_str(pretty=True) + "\n")
+
+    def write(self, folder: Path) -> None:
+        self.save(folder / self.file)
+
+    @classmethod
+    def read(cls, folder: Path, tokenizer: str = "word") -> WordPiece:
+        return cls.load(folder)
 
     # --- using ----------------------------------------------------------------------------------
 
@@ -215,6 +236,25 @@ class WordPiece:
             else:
                 words.append(token)
         return " ".join(words)
+
+
+def _alphabet(texts: Sequence[str], normalizer: Any, most: int) -> list[str]:
+    """The most frequent characters of texts as the normaliser leaves them, in their own order."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(text)
+    normal: Counter[str] = Counter()
+    for letter, count in counts.items():
+        for kept in normalizer.normalize_str(letter).strip():
+            normal[kept] += count
+    return sorted(sorted(normal, key=lambda letter: (-normal[letter], letter))[:most])
+
+
+def _may_continue(letter: str) -> bool:
+    """Whether a character can stand within a word: punctuation and ideographs are words alone."""
+    category = unicodedata.category(letter)
+    ideograph = "CJK" in unicodedata.name(letter, "")
+    return category[0] in "LNM" and not ideograph
 
 
 def _new_backend(

@@ -1,1 +1,1 @@
-"""Training: the loop, and several processes."""
+"""Training: shared settings, the loop, one run for every trainer, batches, several processes."""

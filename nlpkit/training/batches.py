@@ -18,7 +18,7 @@ is resumed at step n sees the batches it would have seen.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -73,6 +73,9 @@ class Ragged:
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    def __iter__(self) -> Iterator[Ids]:
+        return iter(np.split(self.ids, self.starts[1:]) if len(self) else [])
 
     def pad(self, rows: ArrayLike, fill: int = 0) -> Padded:
         """Some of the sequences, padded with ``fill`` to the length of the longest."""
@@ -189,36 +192,3 @@ class Batches:
     def _make(self, epoch: int) -> list[Ids]:
         generator = np.random.default_rng([self.seed, epoch])
         return plan(self.lengths, self.tokens, most_rows=self.most_rows, generator=generator)
-
-
-class LengthBatches:
-    """Batches of equal-length sequences: for each number the same rows, whatever came before.
-
-    >>> batches = LengthBatches(np.array([3, 5, 3, 3]), tokens=6, seed=1)
-    >>> batches.per_epoch
-    3
-    """
-
-    def __init__(self, lengths: NDArray[np.int64], tokens: int, seed: int) -> None:
-        self.lengths, self.tokens, self.seed = lengths, tokens, seed
-        self._epoch = -1
-        self._plan: list[NDArray[np.int64]] = self._make(0)
-        self.per_epoch = len(self._plan)
-
-    def rows(self, number: int) -> NDArray[np.int64]:
-        """The rows of a batch, counted over all epochs."""
-        epoch, index = divmod(number, self.per_epoch)
-        if epoch != self._epoch:
-            self._plan, self._epoch = self._make(epoch), epoch
-        return self._plan[index]
-
-    def _make(self, epoch: int) -> list[NDArray[np.int64]]:
-        generator = np.random.default_rng([self.seed, epoch])
-        order = generator.permutation(len(self.lengths))
-        order = order[np.argsort(self.lengths[order], kind="stable")]
-        plan: list[NDArray[np.int64]] = []
-        edges = np.flatnonzero(np.diff(self.lengths[order])) + 1
-        for group in np.split(order, edges):
-            size = max(1, self.tokens // max(1, int(self.lengths[group[0]])))
-            plan += np.split(group, range(size, len(group), size))
-        return [plan[index] for index in generator.permutation(len(plan))]

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import nn
 
 
 @dataclass(frozen=True)
@@ -81,3 +82,12 @@ class Processes:
         shared = torch.tensor(value, dtype=torch.float64, device=device)
         dist.broadcast(shared, 0)
         return float(shared)
+
+
+class Synchronized(nn.Module):
+    """The plain model, whose gradients another module averages over the processes."""
+
+    def __init__(self, model: nn.Module, wrapper: Any) -> None:
+        super().__init__()
+        self.model = model
+        self.no_sync = wrapper.no_sync

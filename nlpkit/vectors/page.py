@@ -1,4 +1,4 @@
-"""A self-contained interactive page: words in a plane to pan, zoom, search and hover over.
+"""A self-contained interactive page: words in space to turn, zoom, search and hover over.
 
 The page is ``plot.html`` with the data put in as JSON. It asks nothing of the network.
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nlpkit.vectors.marks import COLOURS, group_numbers
 from nlpkit.vectors.store import Neighbour
 
 if TYPE_CHECKING:
@@ -37,11 +38,20 @@ def page(
     points: NDArray[np.float64],
     neighbours: Sequence[Sequence[Neighbour]],
     title: str,
+    *,
+    layouts: dict[str, NDArray[np.float64]] | None = None,
+    groups: dict[str, str] | None = None,
+    relations: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The page as text. Words come by importance; ``neighbours`` are shown for the word hovered.
 
+    ``layouts`` are points (N, 2) or (N, 3) by name to switch between; those of three dimensions can
+    be turned. ``groups`` give words colours, ``relations`` become arrows.
+
     Neighbours need not be in the plot: names of all words are stored once, the plotted first.
     """
+    names_of_groups, numbers = group_numbers(words, groups or {})
+    shown = set(words)
     names = dict.fromkeys(words)
     names.update(dict.fromkeys(near.word for row in neighbours for near in row))
     index = {word: position for position, word in enumerate(names)}
@@ -49,6 +59,13 @@ def page(
         "names": list(names),
         "points": points.round(5).tolist(),
         "neighbours": [[[index[n.word], round(n.score, 3)] for n in row] for row in neighbours],
+        "layouts": {
+            name: where.round(5).tolist() for name, where in (layouts or {"plane": points}).items()
+        },
+        "groups": names_of_groups,
+        "group": numbers,
+        "colours": COLOURS,
+        "relations": [[index[a], index[b]] for a, b in relations if {a, b} <= shown],
     }
     template = resources.files("nlpkit.vectors").joinpath("plot.html").read_text(encoding="utf-8")
     before, after = template.split(_DATA)

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nlpkit.plots import check_picture, figure, save_figure
 from nlpkit.vectors.labels import place_labels
+from nlpkit.vectors.marks import COLOURS, group_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _GAP = 4.0  # points between a dot and its label
-_INK, _DOT = "#1f2430", "#2a78c2"
+_INK, _DOT, _FAINT = "#1f2430", "#2a78c2", "#b5bac4"
 
 
-def draw(words: Sequence[str], points: NDArray[np.float64], path: str) -> int:
+def draw(
+    words: Sequence[str],
+    points: NDArray[np.float64],
+    path: str,
+    *,
+    title: str = "",
+    axis_names: Sequence[str] = (),
+    groups: dict[str, str] | None = None,
+    relations: Sequence[tuple[str, str]] = (),
+) -> int:
     """Write a ``.png``, ``.svg`` or ``.pdf``; returns how many labels found no room.
 
     Words come by importance: when it gets crowded the first ones keep their labels. The picture
-    grows with the number of words.
+    grows with the number of words. ``groups`` give words colours, ``relations`` become arrows.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -31,9 +41,16 @@ def draw(words: Sequence[str], points: NDArray[np.float64], path: str) -> int:
     drawn, axes = figure(side * 1.25, side)
     # nothing is outside the axes, so there is no layout to find, which takes long with many texts
     drawn.set_layout_engine("none")
-    axes.set_position((0, 0, 1, 1))
-    axes.set_axis_off()
-    axes.scatter(points[:, 0], points[:, 1], s=14, color=_DOT, linewidths=0)
+    axes.set_position((0.06, 0.07, 0.92, 0.86) if axis_names or title else (0, 0, 1, 1))
+    _mark(axes, words, points, groups or {}, relations)
+    axes.set_title(title, parse_math=False)
+    if axis_names:
+        axes.set_xlabel(axis_names[0])
+        axes.set_ylabel(axis_names[1])
+        axes.set_xticks([])
+        axes.set_yticks([])
+    else:
+        axes.set_axis_off()
     reach_x, reach_y = 1.1 * np.abs(points).max(axis=0, initial=0.01)
     axes.set_xlim(-reach_x, reach_x)
     axes.set_ylim(-reach_y, reach_y)
@@ -70,6 +87,29 @@ def draw(words: Sequence[str], points: NDArray[np.float64], path: str) -> int:
             text.set_position(tuple(offset))
         save_figure(drawn, path)
     return sum(place is None for place in placed)
+
+
+def _mark(
+    axes: Any,
+    words: Sequence[str],
+    points: NDArray[np.float64],
+    groups: dict[str, str],
+    relations: Sequence[tuple[str, str]],
+) -> None:
+    """Dots in the colours of their groups, with a legend, and an arrow for each pair."""
+    names, numbers = group_numbers(words, groups)
+    for number, name in enumerate([*names, ""]):
+        chosen = [i for i, group in enumerate(numbers) if group == (number if name else -1)]
+        colour = COLOURS[number % len(COLOURS)] if name else (_FAINT if names else _DOT)
+        where = points[chosen]
+        axes.scatter(where[:, 0], where[:, 1], s=18, color=colour, linewidths=0, label=name or None)
+    if names:
+        axes.legend(loc="best", fontsize=8, framealpha=0.8)
+    place = dict(zip(words, points.tolist(), strict=True))
+    for start, end in relations:
+        if start in place and end in place:
+            arrow = {"arrowstyle": "->", "color": _INK, "alpha": 0.55, "shrinkA": 3, "shrinkB": 3}
+            axes.annotate("", xy=place[end], xytext=place[start], arrowprops=arrow)
 
 
 def terminal_view(

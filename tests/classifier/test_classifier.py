@@ -24,6 +24,7 @@ from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.tasks.classify.train import ClassifierRun
 from nlpkit.text.pipeline import Tokens, TokenSettings
 from nlpkit.text.subwords import Subwords
+from nlpkit.training.batches import Ragged
 from nlpkit.vectors.store import Vectors
 
 KINDS = ["bow", "cnn", "lstm", "gru", "transformer"]
@@ -68,11 +69,23 @@ def test_numpy_gives_what_torch_gives_alone_and_together(model: str, pooling: st
         if model == "bow":
             found = FeatureIndex(run.features).rows(classifier.bags.bags_of([row]))
         else:
-            assert classifier.words is not None
-            found = tuple(np.array([part]) for part in classifier.words.look_up(row))
+            found = padded_inputs(classifier, [row])
         with torch.no_grad():
             expected = run.model(*map(torch.from_numpy, found)).numpy()[0]
         assert np.abs(together[place] - expected).max() < 1e-5
+    if model != "bow":
+        found = padded_inputs(classifier, rows)
+        assert not found[2].all()
+        with torch.no_grad():
+            expected = run.model(*map(torch.from_numpy, found)).numpy()
+        assert np.abs(together - expected).max() < 1e-5
+
+
+def padded_inputs(classifier: Classifier, rows: list[list[str]]) -> tuple[np.ndarray, ...]:
+    assert classifier.words is not None
+    looked_up = [classifier.words.look_up(row) for row in rows]
+    ids, vectors = (Ragged(part).pad(range(len(rows))) for part in zip(*looked_up, strict=True))
+    return ids.ids, vectors.ids, ids.mask
 
 
 def test_probabilities_add_up() -> None:

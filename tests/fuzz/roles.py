@@ -102,6 +102,12 @@ _FILES_HERE = {
     ("vectors evaluate similarity", "file"): "pairs",
     ("word2vec train", "vocab"): "vocab",
     ("gpt train", "init"): "model gpt",
+    ("tag train", "pretrained"): "model bert",
+    ("classify train", "pretrained"): "model bert",
+    ("qa train", "pretrained"): "model bert",
+    ("qa train", "data"): "questions",
+    ("qa train", "dev"): "questions",
+    ("qa evaluate", "test"): "questions",
     ("info", "models"): "model",
     ("gpt export", "model"): "exportable",
 }

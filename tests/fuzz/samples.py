@@ -126,6 +126,10 @@ def prepare(commands: list[Command], sandbox: Sandbox) -> Samples:
     samples.add("tokenizer", "tokenizer.json")
     _write_gpt2(samples)
     by_name = {command.name: command for command in commands}
+    if "bert train" in by_name:
+        small = ("--max-iters", "1", "--layers", "1", "--dim", "8", "--heads", "2", "-q")
+        _run(samples, sandbox, "bert train", "text.txt", *small, "-o", "bert.model")
+        samples.add("model bert", "bert.model")
     for command in commands:
         if is_trainer(command):
             _train_kinds(command, samples, sandbox)
@@ -241,6 +245,7 @@ def write_files(samples: Samples) -> None:
             "tagged.slash": " ".join(f"{word}/{tag}" for word, tag in tokens[:40]) + "\n",
             "tagged.pairs": "king\tBIIE\nqueen\tBIIIE\n",
         },
+        "questions": {"questions.tsv": "who ?\tann is here\tann\nwhen ?\tann is here\t\n" * 4},
         "vocab": {"words.vocab": "<pad>\t0\n<unk>\t0\n<bos>\t0\n<eos>\t0\nthe\t9\nof\t3\nand\t2\n"},
         "config": {"settings.toml": "seed = 3\n"},
         "analogies": {"analogies.txt": ": all\nthe of and to\nthe and of to\n"},

@@ -22,7 +22,6 @@ from nlpkit.models.build import build_model
 from nlpkit.models.feedforward import Bigram
 from nlpkit.models.gpt import GPT
 from nlpkit.models.settings import ModelSettings
-from nlpkit.tasks.lm import model as gptmodel
 from nlpkit.tasks.lm.attention import attention_records
 from nlpkit.tasks.lm.model import GptModel, TextScore
 from nlpkit.tasks.lm.settings import GptSettings
@@ -219,7 +218,7 @@ def test_a_text_ends_there_in_every_way_of_writing(
     whole = list(gpt.continue_prompts(["The king"], 30, GREEDY, 1))[-1][0][0]
     assert len(whole.ids) == 30
     end = whole.ids[9]
-    monkeypatch.setattr(gptmodel, "end_id", lambda codec: end)
+    monkeypatch.setattr(type(gpt.codec), "end_id", end)
     steps = list(gpt.continue_prompts(["The king"], 30, GREEDY, 1))
     cut = steps[-1][0][0]
     first = whole.ids.index(end)

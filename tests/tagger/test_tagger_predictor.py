@@ -18,7 +18,6 @@ from nlpkit.errors import NlpkitError
 from nlpkit.tasks.tag.batches import TaggedData, cut_long, cut_tagged
 from nlpkit.tasks.tag.predictor import Tagger
 from nlpkit.text.schemes import read_spans, violations
-from nlpkit.training.batches import LengthBatches
 from nlpkit.vectors.store import Vectors
 
 TEXTS = [sentence.tokens for sentence in ENTITIES] + [
@@ -60,10 +59,37 @@ def test_numpy_gives_what_torch_gives(encoder: str, one_way: bool, clues: str) -
         if words:
             data = TaggedData([words], [[0] * len(words)], run.lexicon)
             data.features = run.model.prepared(data.features)
-            features, positions, _ = data.batch(np.array([0]))
+            features, places, _ = data.batch(np.array([0]))
             with torch.no_grad():
-                expected = run.model(features, torch.from_numpy(positions))[0].numpy()
+                expected = run.model(features, *places.tensors())[0].numpy()
             assert np.abs(scores - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize("crf", ["yes", "no"])
+@pytest.mark.parametrize("encoder", ["lstm", "gru", "cnn", "transformer"])
+def test_the_loss_does_not_depend_on_padding(encoder: str, crf: str) -> None:
+    run = run_of(ENTITIES, encoder=encoder, crf=crf, chars="lstm", layers=2, epochs=2)
+    for _ in run.trainer.fit():
+        pass
+    run.model.eval()
+    run.trainer.counters.step = 0
+
+    def losses(rows: list[int]) -> tuple[float, list[torch.Tensor]]:
+        features, places, tags = run._arrays.batch(np.array(rows))
+        run.model.zero_grad()
+        positions, mask = places.tensors()
+        loss = run.model.loss(features, positions, tags.tensors()[0], mask)
+        tokens = int(mask.sum())
+        (loss * tokens).backward()
+        gradients = [p.grad.to_dense() for p in run.model.parameters() if p.grad is not None]
+        return loss.item() * tokens, [gradient.clone() for gradient in gradients]
+
+    together, changes = losses([0, 1, 2, 3])
+    alone = [losses([row]) for row in range(4)]
+    assert together == pytest.approx(sum(loss for loss, _ in alone), rel=1e-4)
+    for place, change in enumerate(changes):
+        added = sum(gradients[place] for _, gradients in alone)
+        torch.testing.assert_close(change, added, atol=1e-3, rtol=1e-3)
 
 
 @pytest.mark.parametrize("chars", ["cnn", "lstm", "none"])
@@ -103,6 +129,22 @@ def test_it_learns_and_keeps_to_the_scheme(entity_tagger: Tagger) -> None:
     texts = [generator.choices(["Ann", "Bob", "New", "York", "Rio"], k=8) for _ in range(50)]
     for tags in entity_tagger.tag_sentences(texts):
         assert violations(tags, "IOB2") == []
+
+
+def test_raw_text_is_tokenised_and_analysed(entity_tagger: Tagger) -> None:
+    text = "Bob Ray left New York."
+    (record,) = entity_tagger.analyse([text])
+    assert record["text"] == text
+    assert record["tokens"] == ["Bob", "Ray", "left", "New", "York", "."]
+    assert record["tags"] == ["B-PER", "I-PER", "O", "B-LOC", "I-LOC", "O"]
+    assert [(entity["text"], entity["type"]) for entity in record["entities"]] == [
+        ("Bob Ray", "PER"),
+        ("New York", "LOC"),
+    ]
+    assert all(text[one["start"] : one["end"]] == one["text"] for one in record["entities"])
+    assert entity_tagger.analyse([""])[0]["tokens"] == []
+    with pytest.raises(TypeError, match="list of texts"):
+        entity_tagger.analyse(text)
 
 
 def test_probabilities(entity_tagger: Tagger) -> None:
@@ -169,7 +211,7 @@ def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
 
 
 def test_a_model_with_other_hashes_is_refused(tmp_path: Path) -> None:
-    run_of(ENTITIES).save(str(tmp_path / "m"))
+    run_of(ENTITIES).finish().save(tmp_path / "m")
     layout = without_manifest(tmp_path / "m") / "layout.json"
     about = json.loads(layout.read_text())
     for changed in ({**about, "version": 1}, {k: v for k, v in about.items() if k != "version"}):
@@ -180,7 +222,7 @@ def test_a_model_with_other_hashes_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "words.tsv", "tags.tsv", "layout.json"])
 def test_a_damaged_model_is_one_clear_error(tmp_path: Path, name: str) -> None:
-    run_of(ENTITIES).save(str(tmp_path / "m"))
+    run_of(ENTITIES).finish().save(tmp_path / "m")
     file = tmp_path / "m" / name
     file.write_bytes(file.read_bytes()[:20])
     with pytest.raises(NlpkitError, match="m"):
@@ -188,16 +230,6 @@ def test_a_damaged_model_is_one_clear_error(tmp_path: Path, name: str) -> None:
     file.unlink()
     with pytest.raises(NlpkitError, match="m"):
         Tagger.load(str(tmp_path / "m"))
-
-
-def test_batches_are_the_same_whatever_came_before() -> None:
-    lengths = np.array([3, 5, 3, 3, 1, 5, 2, 3])
-    one, other = (LengthBatches(lengths, 6, seed=4) for _ in range(2))
-    in_order = [one.rows(number).tolist() for number in range(3 * one.per_epoch)]
-    assert [other.rows(n).tolist() for n in reversed(range(len(in_order)))] == in_order[::-1]
-    epoch = [row for rows in in_order[: one.per_epoch] for row in rows]
-    assert sorted(epoch) == list(range(8))
-    assert all(len(set(lengths[rows])) == 1 for rows in in_order)
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "gru", "cnn", "transformer"])

@@ -177,3 +177,28 @@ def test_the_plane_is_painted_and_nothing_is_fetched_or_wrong(opened: Browser) -
     assert opened.run("return performance.getEntriesByType('resource').length") == 0
     assert opened.complaints() == []
     assert opened.screenshot().startswith(b"\x89PNG")
+
+
+def test_a_layout_in_space_is_turned_and_can_be_switched(browser: Browser, tmp_path: Path) -> None:
+    vectors, words = sample()
+    near = query.nearest(vectors, [([word], []) for word in words], 5)
+    matrix = vectors.matrix[: len(words)]
+    layouts = {"3-D": project(matrix, dimensions=3), "2-D": project(matrix)}
+    groups = {"king": "royal", "queen": "royal", "word1": "plain"}
+    text = page(
+        words, layouts["2-D"], near, "Space", layouts=layouts, groups=groups,
+        relations=[("king", "queen"), ("king", "nowhere")],
+    )  # fmt: skip
+    (tmp_path / "p.html").write_text(text, encoding="utf-8")
+    browser.open((tmp_path / "p.html").as_uri())
+    browser.wait_for("return wordPlot.view.scale > 1")
+    legend = "return [...document.querySelectorAll('#legend li')].map(li => li.textContent)"
+    assert browser.run(legend) == ["royal", "plain"]
+    assert browser.run("return data.relations") == [[0, 1]]
+    before = position(browser, "word7")
+    browser.run("turn(1, 0.3); redraw()")
+    assert position(browser, "word7") != before
+    browser.run("document.querySelectorAll('#layouts button')[1].click()")
+    flat = position(browser, "word7")
+    browser.run("turn(1, 0.3); redraw()")
+    assert position(browser, "word7") == flat

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.labels import place_labels
+from nlpkit.vectors.marks import read_groups, read_relations
 from nlpkit.vectors.plot import draw, terminal_view
-from nlpkit.vectors.projection import project
+from nlpkit.vectors.projection import project, variance_shares
 from nlpkit.vectors.projector import write_projector
 from nlpkit.vectors.settings import Projection
 from nlpkit.vectors.store import Vectors
@@ -100,3 +101,39 @@ def test_projector_files_have_a_header_only_with_two_columns(tmp_path: Path) -> 
         tmp_path / "counted" / "metadata.tsv"
     ).read_text() == "word\tcount\na\t9\ntab\\there\t5\n"
     assert (tmp_path / "counted" / "vectors.tsv").read_text().count("\n") == 2
+
+
+def test_groups_arrows_title_and_axes_are_in_the_picture(tmp_path: Path) -> None:
+    words = ["king", "queen", "bread", "cheese"]
+    points = project(np.random.default_rng(0).random((4, 5), np.float32))
+    path = tmp_path / "p.svg"
+    draw(
+        words,
+        points,
+        str(path),
+        title="Pairs",
+        axis_names=["axis 1 (40% of variance)", "axis 2"],
+        groups={"king": "royal", "bread": "food"},
+        relations=[("king", "queen"), ("king", "unknown")],
+    )
+    plain = tmp_path / "q.svg"
+    draw(words, points, str(plain))
+    picture = path.read_text()
+    assert all(f"<!-- {text} -->" in picture for text in ("Pairs", "royal", "food", "axis 2"))
+    assert "#d1495b" in picture
+    assert "#d1495b" not in plain.read_text()
+
+
+def test_shares_of_variance_are_those_of_the_projection() -> None:
+    matrix = np.random.default_rng(1).standard_normal((50, 6)).astype(np.float32)
+    units = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    variances = np.linalg.eigvalsh(np.cov(units.T))[::-1]
+    np.testing.assert_allclose(variance_shares(matrix), (variances / variances.sum())[:2], 1e-4)
+
+
+@pytest.mark.parametrize("lines", [["a b"], [], ["# x"]])
+def test_files_without_groups_or_pairs_are_refused(lines: list[str]) -> None:
+    with pytest.raises(NlpkitError, match="no group"):
+        read_groups(lines if lines != ["# x"] else [], "f")
+    with pytest.raises(NlpkitError, match=r"pairs|words"):
+        read_relations(["a b c"] if lines == ["a b"] else lines, "f")

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -130,12 +131,12 @@ def score_targets(bert: BertModel, text: str, targets: Sequence[str]) -> list[Fi
     return sorted(found, key=lambda filling: -filling.probability)
 
 
-def mask_distribution(bert: BertModel, text: str) -> Tensor:
-    """Probabilities (V,) of the one mask of a text."""
+def blank_logs(bert: BertModel, text: str) -> tuple[list[str], np.ndarray]:
+    """Every token that can stand at the one mask of a text, and its log-probability."""
     ids = masked_ids(bert, text)
     count = ids.count(bert.codec.mask_id)
     if count > 1:
-        raise NlpkitError(
-            f"the text has {count} masks, and only one can be compared: {_short(text)}"
-        )
-    return log_probabilities(bert, [ids])[0][0].exp()
+        raise NlpkitError(f"{count} masks, and only one can be compared: {_short(text)}")
+    logs = log_probabilities(bert, [ids])[0][0].numpy()
+    possible = np.isfinite(logs).nonzero()[0]
+    return bert.codec.tokens(possible.tolist()), logs[possible]

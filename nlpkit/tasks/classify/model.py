@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nlpkit.nn.encoders import make_encoder
+from nlpkit.nn.encoder import make_encoder
 from nlpkit.tasks.classify.settings import ResolvedClassifier
 
 
@@ -54,7 +54,7 @@ class BagModel(nn.Module):
 
 
 class SequenceModel(nn.Module):
-    """Scores of texts of one length, (B, T) word ids -> (B, K)."""
+    """Scores of texts, (B, T) word ids -> (B, K)."""
 
     vectors: Tensor
 
@@ -78,37 +78,31 @@ class SequenceModel(nn.Module):
             else:
                 self.register_buffer("vectors", table)
             width += vectors.shape[1]
-        self.encoder = make_encoder(
-            "cnn" if settings.model == "bow" else settings.model,
-            width,
-            settings.hidden,
-            settings.layers,
-            settings.dropout,
-            one_way=False,
-            positions=settings.positions,
-            norm=settings.norm,
-        )
+        self.encoder = make_encoder(settings.encoder_config(width), settings.dropout)
         self.dropout = nn.Dropout(settings.dropout)
         self.output = nn.Linear(self.encoder.size, n_labels)
 
-    def forward(self, words: Tensor, rows: Tensor) -> Tensor:
-        """Word ids (B, T) and rows of the given vectors (B, T), 0 for none."""
+    def forward(self, words: Tensor, rows: Tensor, mask: Tensor) -> Tensor:
+        """Word ids (B, T), rows of the given vectors (B, T), 0 for none, and which are tokens."""
         parts = [self.embedding(words)]
         if self.has_vectors:
             parts.append(F.embedding(rows, self.vectors))
-        states = self.encoder(self.dropout(torch.cat(parts, dim=2)))  # (B, T, C)
-        return self.output(self.dropout(self._pool(states)))
+        inputs = self.dropout(torch.cat(parts, dim=2))
+        states = self.encoder(inputs, None if mask.all() else mask)  # (B, T, C)
+        return self.output(self.dropout(self._pool(states, mask)))
 
-    def _pool(self, states: Tensor) -> Tensor:
+    def _pool(self, states: Tensor, mask: Tensor) -> Tensor:
+        inside, lengths = mask.unsqueeze(2), mask.sum(dim=1)
         if self.settings.pooling == "max":
-            return states.amax(dim=1)
+            return states.masked_fill(~inside, -torch.inf).amax(dim=1)
         if self.settings.pooling == "average":
-            return states.mean(dim=1)
+            return (states * inside).sum(dim=1) / lengths.unsqueeze(1)
+        last = states[torch.arange(len(states), device=states.device), lengths - 1]
         if self.settings.model not in ("lstm", "gru"):
-            return states[:, -1]
+            return last
         # each direction has read the whole text at its own end
         half = states.shape[2] // 2
-        return torch.cat([states[:, -1, :half], states[:, 0, half:]], dim=1)
+        return torch.cat([last[:, :half], states[:, 0, half:]], dim=1)
 
 
 def label_loss(scores: Tensor, targets: Tensor, *, multi_label: bool) -> Tensor:

@@ -12,15 +12,14 @@ import numpy as np
 
 from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
+from nlpkit.nn.encoder_config import within
 from nlpkit.nn.inference import (
     Floats,
     Ids,
     NumpyEncoder,
     Weights,
-    encoder_shapes,
     read_arrays,
     under,
-    within,
     write_arrays,
 )
 from nlpkit.registry import CLASSIFIER
@@ -38,6 +37,7 @@ BATCH_WORDS = 8192
 BATCH_ROWS = 128
 ATTENTION_CELLS = 1 << 21  # of a transformer's (B, T, T)
 BAG_TEXTS = 2048
+INPUTS = ("embedding.weight", "vectors")  # tables of what an encoder stands on
 
 
 class WordIds:
@@ -108,17 +108,10 @@ def tensor_shapes(
     if words is None:
         shapes |= {"features": ("features",), "embedding.weight": ("features", width)}
     else:
-        encoder, width = encoder_shapes(
-            settings.model,
-            settings.dim + vector_dim,
-            settings.hidden,
-            settings.layers,
-            one_way=False,
-            positions=settings.positions,
-            norm=settings.norm,
-        )
+        encoder = settings.encoder_config(settings.dim + vector_dim)
+        width = encoder.size
         shapes |= {"embedding.weight": (len(words.words), settings.dim)}
-        shapes |= within("encoder.", encoder)
+        shapes |= within("encoder.", encoder.shapes())
         if words.vector_words:
             shapes["vectors"] = (len(words.vector_words) + 1, vector_dim)
     return {**shapes, "output.weight": (len(labels), width), "output.bias": (len(labels),)}
@@ -152,13 +145,9 @@ class Classifier(modeldir.Model):
             self._index = FeatureIndex(weights["features"].view(np.uint64))
             self._scores = weights["embedding.weight"] @ weights["output.weight"].T  # (F, K)
         else:
-            self._encoder = NumpyEncoder(
-                settings.model,
-                under("encoder.", weights),
-                one_way=False,
-                positions=settings.positions,
-                norm=settings.norm,
-            )
+            n_in = sum(weights[name].shape[1] for name in INPUTS if name in weights)
+            encoder = settings.encoder_config(n_in)
+            self._encoder = NumpyEncoder(encoder, under("encoder.", weights))
 
     def __repr__(self) -> str:
         several = ", several to a text" if self.settings.multi_label else ""

@@ -7,11 +7,13 @@ from typing import Literal
 
 from nlpkit.errors import UsageError
 from nlpkit.models.finetune_settings import FineTuneSettings
+from nlpkit.nn.encoder_config import EncoderConfig
 from nlpkit.nn.settings import EncoderSettings
 from nlpkit.settings import DATA, MODEL, WIDEST, changed, option
 from nlpkit.training.settings import TrainerSettings, batch_size, epochs
 
 BOW_STEPS = 300  # to take, if 2 to 20 times the data is that many
+FEW_TEXTS = 5000  # an encoder takes larger steps, for it takes few
 ModelKind = Literal["bow", "cnn", "lstm", "gru", "transformer"]
 Pooling = Literal["max", "average", "last", "first", "attention"]
 
@@ -82,7 +84,8 @@ class ClassifierSettings(EncoderSettings, TrainerSettings):
         TrainerSettings,
         "lr",
         None,
-        shown_default="bow 0.03, else 0.001; 0.0001 with --pretrained, 0.003 if all is frozen",
+        shown_default="bow 0.03, else 0.001, 0.004 for few texts; "
+        "0.0001 with --pretrained, 0.003 if all is frozen",
     )
     pairs: bool = option(
         False, "There must be two texts, text and text2; where there are, both count.", group=DATA
@@ -105,6 +108,13 @@ class ClassifierSettings(EncoderSettings, TrainerSettings):
         given = {name: value for name, value in vars(self).items() if name in names}
         return TextTuning(**{name: value for name, value in given.items() if value is not None})
 
+    def encoder_config(self, n_in: int) -> EncoderConfig:
+        """The encoder over words of ``n_in`` numbers each; a bow has none."""
+        assert self.model != "bow"
+        return EncoderConfig(
+            self.model, n_in, self.hidden, self.layers, False, self.positions, self.norm
+        )
+
     def resolve(self, *, texts: int) -> ResolvedClassifier:
         """With everything decided: bow starts from naive Bayes and is soon done, but takes some
         steps to leave it, so few texts are gone over more often."""
@@ -124,7 +134,7 @@ class ClassifierSettings(EncoderSettings, TrainerSettings):
             dropout=0.5,
             batch_size=batch,
             epochs=bow_epochs if bow else 8,
-            lr=0.03 if bow else 1e-3,
+            lr=0.03 if bow else 4e-3 if texts < FEW_TEXTS else 1e-3,
             weight_decay=0.0 if bow else 0.01,
             grad_clip=0.0 if bow else 1.0,
         )

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
 from nlpkit.errors import NlpkitError, UsageError
-from nlpkit.nn.encoders import count_parameters
 from nlpkit.nn.optimizers import AdamW
 from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.registry import CLASSIFIER
@@ -25,7 +24,7 @@ from nlpkit.tasks.classify.model import BagModel, SequenceModel, label_loss
 from nlpkit.tasks.classify.predictor import Classifier, WordIds, make_bags
 from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.text.vocab import Vocab
-from nlpkit.training.batches import LengthBatches
+from nlpkit.training.batches import Batches, Ragged
 from nlpkit.training.loop import Trainer
 from nlpkit.training.run import Run
 from nlpkit.vectors import formats
@@ -123,23 +122,16 @@ class ClassifierRun(Run):
         rare = RARE if len(counts) > 1000 else 1
         self._words = WordIds(Vocab.from_counts(counts, min_count=rare), names)
         looked_up = [self._words.look_up(row) for row in tokens]
-        self._ids = [np.array(ids) for ids, _ in looked_up]
-        self._vector_rows = [np.array(rows) for _, rows in looked_up]
-        lengths = np.array([len(ids) for ids in self._ids])
-        mean = max(1, int(lengths.mean()))
-        self._batches = LengthBatches(lengths, self.settings.batch_size * mean, self.settings.seed)
+        self._ids = Ragged([ids for ids, _ in looked_up])
+        rows = Ragged([rows for _, rows in looked_up])
+        mean = max(1, int(self._ids.lengths.mean()))
+        self._batches = Batches(
+            self._ids, rows, tokens=self.settings.batch_size * mean, seed=self.settings.seed
+        )
         self._per_epoch = self._batches.per_epoch
         settings = self.settings
         width = settings.dim + (0 if given is None else given.shape[1])
-        encoder = count_parameters(
-            "cnn" if settings.model == "bow" else settings.model,
-            width,
-            settings.hidden,
-            settings.layers,
-            one_way=False,
-            positions=settings.positions,
-            norm=settings.norm,
-        )
+        encoder = settings.encoder_config(width).count_parameters()
         check_training_memory(encoder + len(self._words.words) * settings.dim, self.device)
         self.model = SequenceModel(self.settings, len(self._words.words), len(self.labels), given)
 
@@ -157,13 +149,10 @@ class ClassifierRun(Run):
             chosen = self._bag_batch(number)
             parts = [self._rows[self._starts[row] : self._starts[row + 1]] for row in chosen]
             starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
-            inputs = (np.concatenate(parts), starts)
+            inputs: tuple[NDArray[Any], ...] = (np.concatenate(parts), starts)
         else:
-            chosen = self._batches.rows(number)
-            inputs = (
-                np.stack([self._ids[row] for row in chosen]),
-                np.stack([self._vector_rows[row] for row in chosen]),
-            )
+            chosen, (words, rows) = self._batches[number]
+            inputs = (words.ids, rows.ids, words.mask)
         scores = self.model(*(torch.from_numpy(part).to(self.device) for part in inputs))
         targets = torch.from_numpy(self.targets[chosen]).to(self.device)
         return label_loss(scores, targets, multi_label=self.settings.multi_label), len(chosen)

@@ -11,7 +11,7 @@ from nlpkit.compare import split_blank
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.lm.model import TextModel
 from nlpkit.text.characters import Characters
-from nlpkit.text.codec import Bytes, TextStream, count_ids
+from nlpkit.text.codec import Bytes, TextStream
 from nlpkit.text.word_codec import Words
 
 _LONGEST_WORD = 24  # tokens
@@ -64,7 +64,7 @@ def _logs_behind(model: TextModel, ids: Sequence[int]) -> np.ndarray:
     block = None if model.model.carries_state else model.model.settings.block_size
     idx = torch.tensor([ids if block is None else ids[-block:]], device=model.device)
     logits, _ = model.model(idx, cache=model.model.new_cache(1))
-    return logits[0, -1, : count_ids(model.codec)].float().log_softmax(dim=-1).cpu().numpy()
+    return logits[0, -1, : model.codec.n_ids].float().log_softmax(dim=-1).cpu().numpy()
 
 
 def blank_logs(

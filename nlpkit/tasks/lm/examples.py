@@ -23,7 +23,7 @@ from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.schema import plain
 from nlpkit.text.characters import Characters
-from nlpkit.text.codec import Bytes, Codec, end_id
+from nlpkit.text.codec import Bytes, Codec
 from nlpkit.text.word_codec import Words
 from nlpkit.training.batches import Batches
 
@@ -98,7 +98,7 @@ def fill_template(template: str, record: dict[str, Any], where: str = "the recor
 
 def end_token(codec: Codec) -> int:
     """The id that ends a completion."""
-    own = end_id(codec)
+    own = codec.end_id
     if own is not None:
         return own
     if isinstance(codec, Words):

@@ -24,15 +24,7 @@ from nlpkit.models.kneser_ney import Trie
 from nlpkit.models.ngram_text import NGramText
 from nlpkit.tasks.lm.score import TextScore, stream_losses
 from nlpkit.tasks.lm.settings import LmSettings, Unit, WritingSettings
-from nlpkit.text.codec import (
-    Codec,
-    TextStream,
-    count_ids,
-    end_id,
-    first_id,
-    load_codec,
-    save_codec,
-)
+from nlpkit.text.codec import Codec, TextStream, load_codec
 from nlpkit.text.word_codec import MARK, UNKNOWN, Words
 from nlpkit.textio import Block
 
@@ -96,7 +88,7 @@ class TextModel(modeldir.Model):
 
     def write(self, folder: Path) -> None:
         """Write everything but ``config.json`` into a folder that ``modeldir.create`` gave."""
-        save_codec(self.codec, folder)
+        self.codec.write(folder)
         if isinstance(self.model, NGramText):
             self.model.write(folder)
         else:
@@ -119,7 +111,7 @@ class TextModel(modeldir.Model):
         if settings.model == "ngram":
             mark = MARK if named.unit != "stream" else -1
             if named.unit != "stream" and not isinstance(codec, Words):
-                mark = first_id(codec) or 0
+                mark = codec.first_id or 0
             trie = Trie.read(Path(path), settings.vocab_size, mark, named.levels)
             return cls(NGramText(trie), codec, config, unit=named.unit)
         return cls(read_model(path, settings).to(device), codec, config, unit=named.unit)
@@ -132,7 +124,7 @@ class TextModel(modeldir.Model):
     @property
     def mark(self) -> int | None:
         """The id between independent texts, where the model was trained on such."""
-        return None if self.unit == "stream" else first_id(self.codec)
+        return None if self.unit == "stream" else self.codec.first_id
 
     @property
     def end(self) -> int | None:
@@ -140,7 +132,7 @@ class TextModel(modeldir.Model):
         named = self.config.settings.get("end")
         if isinstance(named, str) and (ids := self.codec.encode(named)):
             return ids[0]
-        return end_id(self.codec) if self.mark is None else self.mark
+        return self.codec.end_id if self.mark is None else self.mark
 
     def work(self, tokens: int) -> int:
         """About how many multiply-adds it takes to read or write so many tokens."""
@@ -164,7 +156,7 @@ class TextModel(modeldir.Model):
             return [self.mark, *ids]
         if ids:
             return ids
-        first = first_id(self.codec)
+        first = self.codec.first_id
         if first is None:
             raise NlpkitError("this model needs a prompt that is not empty")
         return [first]
@@ -219,7 +211,7 @@ class TextModel(modeldir.Model):
             max_tokens,
             self._without_unknown(sampling),
             generator,
-            vocab_size=count_ids(self.codec),
+            vocab_size=self.codec.n_ids,
             every_logit=log_probabilities,
         )
         for number, (drawn, logits) in enumerate(steps, 1):
@@ -266,7 +258,7 @@ class TextModel(modeldir.Model):
         begin = next((part for part in parts if len(part)), None)
         if begin is None:
             return
-        first = first_id(self.codec)
+        first = self.codec.first_id
         before = int(begin[0]) if first is None else first
         everything = itertools.chain([begin], parts)
         yield from stream_losses(self.model, everything, before, mark=self.mark, stride=stride)
@@ -336,7 +328,7 @@ class TextModel(modeldir.Model):
             length_penalty=writing.length_penalty,
             end=self.end,
             settings=self._without_unknown(sampling or SamplingSettings()),
-            vocab_size=count_ids(self.codec),
+            vocab_size=self.codec.n_ids,
         )
         texts = []
         for beam in found:

@@ -24,7 +24,7 @@ from nlpkit.tasks.lm.train import (
     recipe_of,
 )
 from nlpkit.tasks.lm.words import join_documents
-from nlpkit.text.codec import Codec, check_same_codec, first_id
+from nlpkit.text.codec import Codec, check_same_codec
 from nlpkit.textio import Block
 from nlpkit.training.distributed import Processes
 from nlpkit.training.run import Run
@@ -82,7 +82,7 @@ class LmRun(Run):
 
     def _prepare_counting(self, codec: Codec) -> None:
         self.codec = codec
-        if self.settings.unit != "stream" and first_id(codec) is None:
+        if self.settings.unit != "stream" and codec.first_id is None:
             raise NlpkitError("these subwords have no end-of-text mark", hint="`unit` stream")
         self.summary = (
             f"{len(self.train_ids):,} tokens to count, {len(self.validation):,} held out, "

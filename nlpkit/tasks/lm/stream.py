@@ -19,7 +19,7 @@ from torch import Tensor
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.lm.words import WordCounter
 from nlpkit.text.characters import Characters
-from nlpkit.text.codec import Bytes, Codec, first_id
+from nlpkit.text.codec import Bytes, Codec
 from nlpkit.text.subwords import Subwords
 from nlpkit.text.word_codec import KINDS as WORD_KINDS
 from nlpkit.text.word_codec import Words
@@ -86,7 +86,7 @@ def _code_points(blocks: Iterable[Block], errors: str) -> Iterator[np.ndarray]:
 def _subword_ids(
     blocks: Iterable[Block], codec: Subwords, dtype: np.dtype, errors: str
 ) -> Iterator[np.ndarray]:
-    source, mark = None, first_id(codec)
+    source, mark = None, codec.first_id
     for block in blocks:
         if source not in (None, block.source) and mark is not None:
             yield np.array([mark], dtype=dtype)

@@ -23,8 +23,8 @@ from nlpkit.tasks.lm.lanes import CarriedState, LaneBatches, lane_loss
 from nlpkit.tasks.lm.score import stream_losses
 from nlpkit.tasks.lm.settings import ResolvedGpt, ResolvedLm
 from nlpkit.tasks.lm.stream import LineBatches, StreamBatches, windows
-from nlpkit.text.codec import Codec, count_ids, first_id
-from nlpkit.training.distributed import Processes
+from nlpkit.text.codec import Codec
+from nlpkit.training.distributed import Processes, Synchronized
 from nlpkit.training.loop import Trainer
 
 _FLOW_LENGTH = 256  # tokens over which gradients are followed, for the metrics
@@ -100,7 +100,7 @@ def prepare_training(
 
     device = next(model.parameters()).device
     trainer = Trainer(
-        _Synchronized(kept, trained) if processes.count > 1 else kept,
+        Synchronized(kept, trained) if processes.count > 1 else kept,
         optimizers,
         batch_loss,
         settings.loop(),
@@ -149,15 +149,6 @@ def _batch_loss(
         return loss, idx.numel() * processes.count
 
     return batch_loss
-
-
-class _Synchronized(nn.Module):
-    """The plain model, whose gradients another module averages over the processes."""
-
-    def __init__(self, model: nn.Module, wrapper: Any) -> None:
-        super().__init__()
-        self.model = model
-        self.no_sync = wrapper.no_sync
 
 
 def _flow(model: LanguageModel, ids: np.ndarray) -> dict[str, Any]:
@@ -211,10 +202,10 @@ def count_ngrams(
     folder: str | None = None,
 ) -> NGramText:
     """Count the n-grams of a text and smooth them; temporary files go to ``folder``."""
-    mark = -1 if settings.unit == "stream" else first_id(codec)
+    mark = -1 if settings.unit == "stream" else codec.first_id
     if mark is None:
         raise NlpkitError(_NO_MARK, hint="`unit` stream")
-    size, scratch = count_ids(codec), Scratch(folder, settings.memory << 20)
+    size, scratch = codec.n_ids, Scratch(folder, settings.memory << 20)
     ids = _with_mark(train, mark)
     if settings.smoothing == "interpolation":
         from nlpkit.models.interpolation import interpolated

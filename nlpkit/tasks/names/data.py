@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -83,16 +82,12 @@ def split_names(
     )
 
 
-@dataclass(frozen=True)
-class Alphabet:
-    """Ids of labels and characters: starts first, then characters by code point."""
+class Alphabet(Characters):
+    """Ids of labels and characters: those that start a name first, then characters."""
 
-    characters: Characters
-    labels: tuple[str, ...] = ()
-    starts: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "starts", max(1, len(self.labels)))
+    def __init__(self, characters: Iterable[str], labels: Sequence[str] = ()) -> None:
+        super().__init__(characters, first=max(1, len(labels)))
+        self.labels = tuple(labels)
 
     @classmethod
     def from_names(cls, names: Iterable[Name]) -> Alphabet:
@@ -105,10 +100,12 @@ class Alphabet:
                 f"{unlabelled} of {len(names)} names have no label",
                 hint="a label for every name or for none",
             )
-        return cls(Characters.from_text(name.text for name in names), tuple(labels))
+        return cls(sorted({character for name in names for character in name.text}), labels)
 
-    def __len__(self) -> int:
-        return self.starts + len(self.characters)
+    @property
+    def starts(self) -> int:
+        """How many ids begin a name."""
+        return self.first
 
     def start(self, label: str = "") -> int:
         """The id that begins a name of this label."""
@@ -118,14 +115,6 @@ class Alphabet:
             hint = f"one of {', '.join(self.labels)}" if self.labels else "a name without a label"
             raise NlpkitError(f"the model has no label {label!r}", hint=hint)
         return self.labels.index(label)
-
-    def encode(self, text: str) -> list[int]:
-        """Ids of the characters of a name, or an error that says which one is unknown."""
-        return [index + self.starts for index in self.characters.encode(text)]
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """The name of ids, start and end left out."""
-        return self.characters.decode(i - self.starts for i in ids if i >= self.starts)
 
 
 class NameBatches:

@@ -87,7 +87,7 @@ class NamesModel(modeldir.Model):
     def write(self, folder: Path) -> None:
         """Write everything but ``config.json`` into a folder that ``modeldir.create`` gave."""
         table = {
-            "characters": "".join(self.alphabet.characters.characters),
+            "characters": "".join(self.alphabet.characters),
             "labels": list(self.alphabet.labels),
         }
         text = json.dumps(table, ensure_ascii=False, indent=2)
@@ -103,8 +103,8 @@ class NamesModel(modeldir.Model):
         settings = read_architecture(path, config, NamesSettings)
         file = Path(path) / _ALPHABET
         table = schema.read(_Table, modeldir.read_json(file), str(file))
-        characters = Characters.from_file(list(table.characters), f"{file}: characters")
-        alphabet = Alphabet(characters, tuple(table.labels))
+        known = Characters.from_file(list(table.characters), f"{file}: characters")
+        alphabet = Alphabet(known.characters, table.labels)
         lines = list(textio.read_lines(str(Path(path) / _NAMES)))
         if len(alphabet) != settings.vocab_size:
             raise NlpkitError(

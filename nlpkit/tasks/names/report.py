@@ -12,35 +12,17 @@ _SHOWN = 10  # samples whose nearest training name is looked up
 _BAR = 30
 
 
-class NearestNames:
-    """Finds the name at the smallest edit distance.
+def nearest_name(text: str, names: Sequence[str]) -> tuple[str, int]:
+    """The first of the names at the smallest edit distance, and how far that is.
 
-    >>> NearestNames(["Anna", "Bert"]).find("Hana")
+    >>> nearest_name("Hana", ["Anna", "Bert"])
     ('Anna', 2)
     """
+    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz.process import extractOne
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = list(dict.fromkeys(names))
-        self._lengths = np.array([len(name) for name in self.names])
-        width = int(self._lengths.max())
-        self._codes = np.zeros((width, len(self.names)), dtype=np.uint32)  # (L, N)
-        for column, name in enumerate(self.names):
-            self._codes[: len(name), column] = [ord(character) for character in name]
-
-    def find(self, text: str) -> tuple[str, int]:
-        """The nearest name and its distance; Levenshtein's table for all names at once."""
-        width, count = self._codes.shape
-        row = np.repeat(np.arange(width + 1)[:, None], count, axis=1)  # (L + 1, N)
-        for number, character in enumerate(text, 1):
-            replaced = row[:-1] + (self._codes != ord(character))
-            best = np.minimum(replaced, row[1:] + 1)
-            row = np.empty_like(row)
-            row[0] = number
-            for place in range(width):
-                row[place + 1] = np.minimum(best[place], row[place] + 1)
-        distances = row[self._lengths, np.arange(count)]
-        nearest = int(distances.argmin())
-        return self.names[nearest], int(distances[nearest])
+    name, distance, _ = extractOne(text, names, scorer=Levenshtein.distance)
+    return name, int(distance)
 
 
 def compare(samples: Sequence[str], trained_on: Sequence[str]) -> dict[str, Any]:
@@ -50,10 +32,9 @@ def compare(samples: Sequence[str], trained_on: Sequence[str]) -> dict[str, Any]
     0.5
     """
     known = set(trained_on)
-    finder = NearestNames(trained_on)
     nearest = []
     for text in list(dict.fromkeys(samples))[:_SHOWN]:
-        name, distance = finder.find(text)
+        name, distance = nearest_name(text, trained_on)
         nearest.append({"name": text, "nearest": name, "distance": distance})
     return {
         "samples": len(samples),

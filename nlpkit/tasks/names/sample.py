@@ -119,7 +119,7 @@ class _Drawing:
             self.alphabet.encode(text)
         self.pattern: NamePattern | None = None
         if constraints.pattern:
-            characters = self.alphabet.characters.characters
+            characters = self.alphabet.characters
             self.pattern = NamePattern(constraints.pattern, characters, self.longest)
         counts = named.label_counts()
         labels = [constraints.label] if constraints.label else list(self.alphabet.labels)

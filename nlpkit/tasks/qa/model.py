@@ -25,7 +25,7 @@ from nlpkit.tasks.qa.windows import Window, make_windows
 from nlpkit.text.wordpiece import WordPiece
 from nlpkit.training.batches import Ragged, plan
 
-BATCH_TOKENS = 4096
+BATCH_TOKENS = 1024
 
 
 class Span(NamedTuple):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from nlpkit.tasks.tag.clues import Ids
 from nlpkit.tasks.tag.features import Lexicon, WordFeatures
 from nlpkit.text.schemes import read_spans
+from nlpkit.training.batches import Padded, Ragged
 
 LONGEST = 1000  # tokens that are looked at together; a longer sentence is cut
 
@@ -44,6 +46,14 @@ def cut_tagged(tags: Sequence[str], longest: int = LONGEST) -> list[slice]:
     return pieces
 
 
+class TaggedBatch(NamedTuple):
+    """Padded sentences: the features of their distinct words, and which word stands where."""
+
+    features: WordFeatures  # of U words
+    words: Padded  # (B, T), which of the U words each token is
+    tags: Padded  # (B, T)
+
+
 class TaggedData:
     """Sentences in the form training wants: which distinct word each token is, and its tag."""
 
@@ -54,21 +64,17 @@ class TaggedData:
         lexicon: Lexicon,
     ) -> None:
         distinct: dict[str, int] = {}
-        self.tokens: list[Ids] = []
-        self.tags: list[Ids] = []
-        for words, tags in zip(sentences, tag_rows, strict=True):
-            ids = np.array([distinct.setdefault(word, len(distinct)) for word in words], np.int64)
-            self.tokens.append(ids)
-            self.tags.append(np.array(tags, np.int64))
+        rows = [[distinct.setdefault(word, len(distinct)) for word in words] for words in sentences]
+        self.tokens, self.tags = Ragged(rows), Ragged(tag_rows)
         self.features = lexicon.features(list(distinct))
-        self.counts = np.bincount(np.concatenate(self.tokens), minlength=len(distinct))
-        self.lengths = np.array([len(ids) for ids in self.tokens])
+        self.counts = np.bincount(self.tokens.ids, minlength=len(distinct))
 
-    def batch(self, rows: Ids) -> tuple[WordFeatures, Ids, Ids]:
-        """Features of the distinct words of some sentences, positions (B, T) and tags (B, T)."""
-        tokens = np.stack([self.tokens[row] for row in rows])
-        tags = np.stack([self.tags[row] for row in rows])
-        distinct, positions = np.unique(tokens, return_inverse=True)
+    def batch(self, rows: Ids) -> TaggedBatch:
+        """Some of the sentences."""
+        tokens = self.tokens.pad(rows)
+        distinct, places = np.unique(tokens.ids[tokens.mask], return_inverse=True)
+        words = np.zeros_like(tokens.ids)
+        words[tokens.mask] = places
         every = self.features
         characters = every.characters[distinct]
         used = int((characters != 0).sum(axis=1).max(initial=1))
@@ -79,4 +85,4 @@ class TaggedData:
             every.affixes[distinct],
             every.clues[distinct],
         )
-        return features, positions.reshape(tokens.shape), tags
+        return TaggedBatch(features, Padded(words, tokens.mask), self.tags.pad(rows))

@@ -1,4 +1,4 @@
-"""Finding out how a file of tagged sentences is laid out, from its first lines and from flags."""
+"""How a file of tagged sentences is laid out: detected from its first lines, or as told."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 
 from nlpkit.errors import NlpkitError
 from nlpkit.settings import DATA, MANY, option
-from nlpkit.text.conll import CONLLU_COLUMNS, DOCUMENT_START, FIELD, Format, Layout
+from nlpkit.text.conll import CONLLU, DOCUMENT_START, FIELD, Layout, TagFormat
 
 SAMPLE_LINES = 400
-CONLLU = Layout("conllu", token_column=1, tag_column=3, columns=10)
 _ENTITY = re.compile(r"O$|[BIES]-.")
 _NODE_ID = re.compile(r"[0-9]+(-[0-9]+|\.[0-9]+)?$")
 
@@ -20,7 +19,7 @@ _NODE_ID = re.compile(r"[0-9]+(-[0-9]+|\.[0-9]+)?$")
 class LayoutChoice:
     """What the user said of a file; None is to be detected. Columns are counted from 1."""
 
-    format: Format | None = option(
+    format: TagFormat | None = option(
         None,
         "How the data is written: CoNLL-U, other columns, word/TAG lines, or a string, "
         "a tab and a tag for each character.",
@@ -75,8 +74,7 @@ def choose_layout(lines: Sequence[str], choice: LayoutChoice, source: str) -> La
             hint="`format` conllu, columns, slash or pairs; nlpkit tag train --help",
         )
     if found.format == "conllu":
-        name, _, key = (choice.column or choice.usual_column).partition(":")
-        return replace(found, tag_column=conllu_column(name), key=key)
+        return found.named(choice.column or choice.usual_column)
     if choice.column is not None:
         raise NlpkitError(
             "`column` names a column of CoNLL-U, and this is none",
@@ -158,19 +156,6 @@ def _detect_columns(plain: list[str], tabbed: float) -> Layout | None:
     numbered = all(re.fullmatch(r"[0-9]+(-[0-9]+)?", row[0]) for row in rows) and usual > 2
     token = 1 if numbered else 0
     return Layout("columns", token_column=token, columns=usual, tabs=tabs)
-
-
-def conllu_column(name: str) -> int:
-    """The number (from 0) of a CoNLL-U column by its name, or by its number from 1.
-
-    >>> conllu_column("upos"), conllu_column("5")
-    (3, 4)
-    """
-    if name.isdigit() and 1 <= int(name) <= len(CONLLU_COLUMNS):
-        return int(name) - 1
-    if name.lower() in CONLLU_COLUMNS:
-        return CONLLU_COLUMNS.index(name.lower())
-    raise NlpkitError(f"no such CoNLL-U column: {name}", hint=", ".join(CONLLU_COLUMNS))
 
 
 def guess_tag_column(layout: Layout, lines: Sequence[str]) -> int:

@@ -17,8 +17,9 @@ Tags of entities have parts in common: what speaks for B-PER speaks for I-PER as
 person. So the scores of encoder and clues are learned for each tag, type and prefix, and those of a
 tag's parts are added up; a trained model holds the sums alone.
 
-Features are computed once for each distinct word of a batch. All sentences of a batch have one
-length. Prediction is in ``predictor``, in numpy, with the weights this module leaves behind.
+Features are computed once for each distinct word of a batch. Sentences are padded at their end,
+which changes nothing. Prediction is in ``predictor``, in numpy, with the weights this module leaves
+behind.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlpkit.nn.crf import CRF
-from nlpkit.nn.encoders import make_encoder
+from nlpkit.nn.encoder import make_encoder, read_both_ways
 from nlpkit.tasks.tag.clues import FAR_CLUES, N_CLUES, CluePlaces, find_rows, known_clues
 from nlpkit.tasks.tag.features import (
     AFFIX_BUCKETS,
@@ -100,12 +101,11 @@ class CharLSTM(nn.Module):
         self.rnn = nn.LSTM(dim, filters // 2, batch_first=True, bidirectional=True)
 
     def forward(self, characters: Tensor) -> Tensor:
-        lengths = (characters != 0).sum(dim=1).cpu()
-        packed = nn.utils.rnn.pack_padded_sequence(
-            self.embedding(characters), lengths, batch_first=True, enforce_sorted=False
-        )
-        last = self.rnn(packed)[1][0]  # (2, U, C/2)
-        return torch.cat([last[0], last[1]], dim=1)
+        mask = characters != 0
+        states = read_both_ways(self.rnn, self.embedding(characters), mask)  # (U, L, C)
+        ends = states[torch.arange(len(states)), mask.sum(dim=1) - 1]
+        half = states.size(2) // 2
+        return torch.cat([ends[:, :half], states[:, 0, half:]], dim=1)
 
 
 class WordEncoder(nn.Module):
@@ -255,7 +255,9 @@ class Clues(nn.Module):
         far = find_rows(self.far.known.cpu().numpy(), clues[:, FAR_CLUES])
         return np.concatenate([near, far], axis=1)
 
-    def forward(self, rows: Tensor, vectors: Tensor | None, positions: Tensor) -> Tensor:
+    def forward(
+        self, rows: Tensor, vectors: Tensor | None, positions: Tensor, mask: Tensor
+    ) -> Tensor:
         near, far = rows.tensor_split([N_CLUES], dim=1)
         distinct = self.parts(torch.cat([self.near(near), self.far(far)], dim=1))
         if vectors is not None:
@@ -264,7 +266,9 @@ class Clues(nn.Module):
         # word and place, and first such rows of zeros, for where a sentence has no word
         said = F.pad(distinct, (0, 0, 1, 0)).unflatten(1, (len(self.places), -1)).flatten(0, 1)
         reach = max(map(abs, self.places))
-        around = F.pad(positions + 1, (reach, reach)).unfold(1, 2 * reach + 1, 1)  # (B, T, window)
+        around = F.pad((positions + 1) * mask, (reach, reach)).unfold(
+            1, 2 * reach + 1, 1
+        )  # (B, T, window)
         places = torch.arange(len(self.places), device=positions.device)
         wanted = around[:, :, [reach + place for place in self.places]] * len(self.places) + places
         scores = F.embedding_bag(wanted.flatten(0, 1), said, mode="sum")
@@ -272,7 +276,7 @@ class Clues(nn.Module):
 
 
 class TaggerModel(nn.Module):
-    """Scores (B, T, K) of the tags of sentences of one length."""
+    """Scores (B, T, K) of the tags of sentences."""
 
     def __init__(
         self,
@@ -288,16 +292,7 @@ class TaggerModel(nn.Module):
     ) -> None:
         super().__init__()
         self.words = WordEncoder(settings, words, n_chars, vectors)
-        self.encoder = make_encoder(
-            settings.encoder,
-            self.words.size,
-            settings.hidden,
-            settings.layers,
-            settings.dropout,
-            settings.one_way,
-            positions=settings.positions,
-            norm=settings.norm,
-        )
+        self.encoder = make_encoder(settings.encoder_config(self.words.size), settings.dropout)
         self.dropout = SharedDropout(settings.dropout)
         self.parts = TagParts(n_tags, parts)
         self.output = nn.Linear(self.encoder.size, self.parts.count)
@@ -315,31 +310,31 @@ class TaggerModel(nn.Module):
             return features
         return replace(features, clues=self.clues.find(features.clues))
 
-    def forward(self, features: WordFeatures, positions: Tensor) -> Tensor:
+    def forward(self, features: WordFeatures, positions: Tensor, mask: Tensor) -> Tensor:
         """Scores of the tokens; ``positions`` (B, T) says which distinct word each token is."""
         device = positions.device
         columns = (features.words, features.vectors, features.characters, features.affixes)
         distinct = self.words(*(torch.from_numpy(column).to(device) for column in columns))
+        padding = None if mask.all() else mask  # encoders are faster without
         tokens = self.dropout(F.embedding(positions, distinct))  # (B, T, mix)
-        deep = self.parts(self.output(self.dropout(self.encoder(tokens))))  # (B, T, K)
+        deep = self.parts(self.output(self.dropout(self.encoder(tokens, padding))))  # (B, T, K)
         if self.clues is None:
             return deep
         rows = None
         if self.words.has_vectors:
             rows = self.words.vectors.index_select(0, torch.from_numpy(features.vectors).to(device))
-        linear = self.clues(torch.from_numpy(features.clues).to(device), rows, positions)
+        linear = self.clues(torch.from_numpy(features.clues).to(device), rows, positions, mask)
         if self.training:
             chance = torch.rand(len(positions), 1, 1, device=device)
             deep, linear = deep * (chance >= ALONE), linear * (chance <= 1 - ALONE)
         return deep + linear
 
-    def loss(self, features: WordFeatures, positions: Tensor, tags: Tensor) -> Tensor:
+    def loss(self, features: WordFeatures, positions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         """Mean loss a token against the right tags (B, T)."""
-        scores = self(features, positions)
+        scores = self(features, positions, mask)
         if self.crf is None:
-            return F.cross_entropy(scores.flatten(0, 1), tags.flatten())
-        lengths = torch.full((len(tags),), tags.shape[1], device=tags.device)
-        return self.crf.loss(scores, tags, lengths)
+            return F.cross_entropy(scores[mask], tags[mask])
+        return self.crf.loss(scores, tags, mask.sum(dim=1))
 
     def weights(self) -> dict[str, Tensor]:
         """What prediction needs, with the scores of parts added up."""

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -100,13 +100,9 @@ class Tagger(modeldir.Model):
         self.config = config or modeldir.ModelConfig(kind=TAGGER, settings=asdict(settings))
         self.weights = weights
         self.scheme, self.layout = scheme, layout
-        self.encoder = NumpyEncoder(
-            settings.encoder,
-            under("encoder.", weights),
-            one_way=settings.one_way,
-            positions=settings.positions,
-            norm=settings.norm,
-        )
+        n_in = weights["words.mix.bias"].size
+        encoder = settings.encoder_config(n_in)
+        self.encoder = NumpyEncoder(encoder, under("encoder.", weights))
         self.words = NumpyWords(
             settings,
             lexicon,
@@ -158,6 +154,17 @@ class Tagger(modeldir.Model):
             for place, path, length in zip(places, paths.tolist(), lengths, strict=True):
                 found[place] += [names[index] for index in path[:length]]
         return [self.outer(tags) for tags in found]
+
+    def analyse(self, texts: Sequence[str]) -> list[dict[str, Any]]:
+        """For each raw text a record: tokens, tags, probabilities, and entities with their places.
+
+        A text is one sentence, as a line of the command line's input is.
+        """
+        from nlpkit.tasks.tag.raw import analyse, tokenize_text
+
+        if isinstance(texts, str):
+            raise TypeError("texts are a list of texts, not one text")
+        return list(analyse(self, tokenize_text(texts, self.settings.unit)))
 
     def outer(self, tags: list[str]) -> list[str]:
         """Tags as the data writes them."""

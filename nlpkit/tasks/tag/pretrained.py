@@ -40,7 +40,7 @@ from nlpkit.text.schemes import Scheme, legal_transitions
 from nlpkit.text.vocab import Vocab
 from nlpkit.training.batches import Ragged, plan
 
-BATCH_TOKENS = 4096
+BATCH_TOKENS = 1024
 SENTENCES_AT_ONCE = 1024
 
 

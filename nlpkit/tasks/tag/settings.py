@@ -7,6 +7,7 @@ from typing import Literal
 
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.models.finetune_settings import FineTuneSettings
+from nlpkit.nn.encoder_config import EncoderConfig
 from nlpkit.nn.settings import EncoderSettings
 from nlpkit.settings import LONGEST, MODEL, TRAINING, WIDEST, changed, option
 from nlpkit.training.settings import TrainerSettings, epochs
@@ -101,6 +102,12 @@ class TaggerSettings(EncoderSettings, TrainerSettings):
     eval_interval: int | None = changed(
         TrainerSettings, "eval_interval", None, shown_default="each epoch"
     )
+
+    def encoder_config(self, n_in: int) -> EncoderConfig:
+        """The encoder over words of ``n_in`` numbers each."""
+        return EncoderConfig(
+            self.encoder, n_in, self.hidden, self.layers, self.one_way, self.positions, self.norm
+        )
 
     def tuning(self) -> TagTuning:
         """What was given, for a tagger on ``pretrained``."""

@@ -15,7 +15,6 @@ from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.metrics.spans import score_tags
-from nlpkit.nn.encoders import count_parameters
 from nlpkit.nn.optimizers import AdamW
 from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.registry import TAGGER
@@ -28,7 +27,7 @@ from nlpkit.tasks.tag.settings import TaggerSettings
 from nlpkit.text.conll import Layout, Sentence
 from nlpkit.text.schemes import Scheme, convert, detect_scheme, legal_transitions, tag_parts
 from nlpkit.text.vocab import Vocab
-from nlpkit.training.batches import LengthBatches
+from nlpkit.training.batches import Batches
 from nlpkit.training.loop import Trainer
 from nlpkit.training.run import Run
 from nlpkit.vectors import formats
@@ -123,8 +122,8 @@ class TaggerRun(Run):
             affixes=self.settings.affixes == "yes",
         )
         self._arrays = TaggedData(tokens, [self.tags.encode(row) for row in tag_rows], self.lexicon)
-        self._batches = LengthBatches(
-            self._arrays.lengths, self.settings.batch_tokens, settings.seed
+        self._batches = Batches(
+            self._arrays.tokens, tokens=self.settings.batch_tokens, seed=settings.seed
         )
         entities = data.scheme is not None
         legal = legal_transitions(self.tags.tokens, INNER_SCHEME) if entities else None
@@ -182,19 +181,11 @@ class TaggerRun(Run):
     def _check_memory(self) -> None:
         """Refuse what is too large by the sizes that can be set, whatever the data adds."""
         settings, words = self.settings, len(self.lexicon.words)
-        encoder = count_parameters(
-            settings.encoder,
-            MIX,
-            settings.hidden,
-            settings.layers,
-            settings.one_way,
-            positions=settings.positions,
-            norm=settings.norm,
-        )
+        encoder = settings.encoder_config(MIX).count_parameters()
         check_training_memory(
             encoder + (words + MIX) * settings.word_dim,
             self.device,
-            activations=int(self._arrays.lengths.max()) * settings.hidden * settings.layers,
+            activations=int(self._arrays.tokens.lengths.max()) * settings.hidden * settings.layers,
             batch="batch_tokens",
         )
 
@@ -202,10 +193,10 @@ class TaggerRun(Run):
         return list(tags) if self.data.scheme is None else convert(tags, INNER_SCHEME)
 
     def _loss(self, number: int) -> tuple[torch.Tensor, int]:
-        features, positions, tags = self._arrays.batch(self._batches.rows(number))
-        where = torch.from_numpy(positions).to(self.device)
-        right = torch.from_numpy(tags).to(self.device)
-        return self.model.loss(features, where, right), positions.size
+        features, words, tags = self._arrays.batch(self._batches.rows(number))
+        positions, mask = words.tensors(self.device)
+        right, _ = tags.tensors(self.device)
+        return self.model.loss(features, positions, right, mask), int(words.mask.sum())
 
     def _error(self) -> float:
         """What is wrong on the held-out sentences: 1 - F1 of entities, 1 - accuracy of tags."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from nlpkit.errors import NlpkitError
-from nlpkit.nn.inference import Weights, encoder_shapes, within
+from nlpkit.nn.encoder_config import EncoderConfig, within
+from nlpkit.nn.inference import Weights
 from nlpkit.schema import AGAIN, Shape, check_tensors
 from nlpkit.tasks.tag.clues import CluePlaces
 from nlpkit.tasks.tag.features import (
@@ -44,19 +45,11 @@ def tensor_shapes(
 ) -> dict[str, Shape]:
     """Every tensor by name; ``vector_dim`` is the length of given vectors, 0 without any."""
     size = MIX + (VECTOR_MIX if lexicon.vector_words else 0)
-    encoder, width = encoder_shapes(
-        settings.encoder,
-        size,
-        settings.hidden,
-        settings.layers,
-        one_way=settings.one_way,
-        positions=settings.positions,
-        norm=settings.norm,
-    )
+    encoder = settings.encoder_config(size)
     return {
         **within("words.", _word_shapes(settings, lexicon, size, vector_dim)),
-        **within("encoder.", encoder),
-        "output.weight": (n_tags, width),
+        **within("encoder.", encoder.shapes()),
+        "output.weight": (n_tags, encoder.size),
         "output.bias": (n_tags,),
         **within("clues.", _clue_shapes(settings, n_tags, vector_dim)),
         **({"crf.scores": (n_tags + 1, n_tags + 1)} if settings.crf == "yes" else {}),
@@ -79,8 +72,8 @@ def _word_shapes(
         shapes["chars.convolution.weight"] = (CHAR_FILTERS, CHAR_DIM, CHAR_KERNEL)
         shapes["chars.convolution.bias"] = (CHAR_FILTERS,)
     elif settings.chars == "lstm":
-        inner, _ = encoder_shapes("lstm", CHAR_DIM, CHAR_FILTERS // 2, 1, one_way=False)
-        shapes |= within("chars.", inner)
+        inner = EncoderConfig("lstm", CHAR_DIM, CHAR_FILTERS // 2)
+        shapes |= within("chars.", inner.shapes())
     if lexicon.vector_words:
         width += vector_dim
         shapes["vectors"] = (len(lexicon.vector_words) + 1, vector_dim)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from nlpkit.nn.encoder_config import EncoderConfig
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, under
 from nlpkit.tasks.tag.clues import FAR_CLUES, find_rows
-from nlpkit.tasks.tag.features import SLOPE, Lexicon, WordFeatures
+from nlpkit.tasks.tag.features import CHAR_DIM, CHAR_FILTERS, SLOPE, Lexicon, WordFeatures
 from nlpkit.tasks.tag.settings import ResolvedTagger
 from nlpkit.text.vocab import UNK
 
@@ -63,7 +64,9 @@ class NumpyWords:
                 for tap in range(kernel.shape[2])
             ]
         elif settings.chars == "lstm":
-            self._char_encoder = NumpyEncoder("lstm", under("chars.", weights), one_way=False)
+            self._char_encoder = NumpyEncoder(
+                EncoderConfig("lstm", CHAR_DIM, CHAR_FILTERS // 2), under("chars.", weights)
+            )
             self._char_rows = self._char_encoder.first(weights["chars.embedding.weight"])
 
     def look_up(self, words: Sequence[str]) -> Ids:

@@ -1,0 +1,107 @@
+"""``nlpkit bert import``, ``export`` and ``attention``: what goes into and out of a model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nlpkit import modeldir
+from nlpkit import settings as limits
+from nlpkit.cli import options
+from nlpkit.cli.bert_options import Bert
+from nlpkit.cli.output import Notes, open_output
+
+
+def import_(
+    source: Annotated[str, typer.Argument(metavar="DIR", help="A folder of Hugging Face's form.")],
+    output: options.NewModel = ...,  # type: ignore[assignment]
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Take over a BERT, a DistilBERT or a sentence encoder such as MiniLM.
+
+    A folder has config.json, *.safetensors, and tokenizer.json or vocab.txt; the pooling of
+    sentence-transformers is read, too. A configuration that asks for other arithmetic than BERT's
+    is refused.
+
+    Examples:
+      $ nlpkit bert import all-MiniLM-L6-v2/ -o minilm.bert
+    """
+    from nlpkit.pretrained.bert import import_bert
+
+    modeldir.check_new(output, force=force)
+    bert = import_bert(source)
+    bert.save(output, force=force)
+    notes = Notes(quiet)
+    missing = " and no head for masked words" if bert.model.head is None else ""
+    notes.say(f"{bert.model.count_parameters():,} parameters{missing}; wrote {output}")
+
+
+def export(
+    model: Bert,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="DIR", help="The folder to write.")
+    ],
+    quiet: options.Quiet = False,
+) -> None:
+    """Write a BERT as a folder that transformers loads.
+
+    Only models of BERT's kind fit that form: those from nlpkit bert import, and those from nlpkit
+    bert train --recipe bert. A model without a head for masked words is written as a sentence
+    encoder that sentence-transformers loads.
+
+    Examples:
+      $ nlpkit bert train sample_corpora/world.txt -o world.bert --recipe bert --max-time 60s
+      $ nlpkit bert export world.bert -o world-hf/
+    """
+    from nlpkit.pretrained.bert import open_bert
+    from nlpkit.pretrained.bert_export import export_bert
+    from nlpkit.pretrained.hugging_face import check_export
+
+    check_export(output)
+    export_bert(open_bert(model), output)
+    Notes(quiet).say(f"wrote {output}")
+
+
+def attention(
+    model: Bert,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to read.")],
+    layer: Annotated[
+        int | None,
+        typer.Option(
+            "--layer", metavar="N", min=1, max=limits.DEEPEST, help="Only this layer, from 1."
+        ),
+    ] = None,
+    head: Annotated[
+        int | None,
+        typer.Option(
+            "--head", metavar="N", min=1, max=limits.DEEPEST, help="Only this head, from 1."
+        ),
+    ] = None,
+    plot: Annotated[
+        str | None, typer.Option("--plot", metavar="FILE", help="Draw it to a picture.")
+    ] = None,
+) -> None:
+    """Show what each token looks at: attention weights, by layer and head, as JSON lines.
+
+    Keys: layer, head, tokens, weights (a row for each token: what it looks at adds up to 1).
+
+    Examples:
+      $ nlpkit bert train sample_corpora/world.txt -o world.bert --max-time 60s
+      $ nlpkit bert attention world.bert "Paris is in France." --layer 1 --head 1
+      $ nlpkit bert attention world.bert "Paris is in France." --plot bert.png > weights.jsonl
+    """
+    from nlpkit.plots import check_picture
+    from nlpkit.pretrained.bert import open_bert
+    from nlpkit.tasks.bert.attention import attention_records
+    from nlpkit.tasks.lm.attention import draw_attention
+
+    if plot is not None:
+        check_picture(plot)
+    records = attention_records(open_bert(model), text, layer, head)
+    if plot is not None:
+        draw_attention(records, plot)
+    with open_output("-") as out:
+        for record in records:
+            out.write_json(record)

@@ -1,0 +1,277 @@
+"""``nlpkit bert fill``, ``compare``, ``score`` and ``senses``: words and their likelihoods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from nlpkit import settings as limits
+from nlpkit.cli import options
+from nlpkit.cli.bert_options import Bert, Layer, check_layer, open_model, read_texts
+from nlpkit.cli.flags import with_settings
+from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
+from nlpkit.errors import NlpkitError
+from nlpkit.text.records import Reading
+
+if TYPE_CHECKING:
+    from nlpkit.tasks.bert.fill import Filling
+
+_COLUMNS = ("probability", "tokens", "text")
+
+
+@with_settings(Reading)
+def fill(
+    model: Bert,
+    text: Annotated[
+        str | None,
+        typer.Argument(metavar="TEXT", help="A text with [MASK]; - reads one from each line."),
+    ] = None,
+    top: Annotated[
+        int, typer.Option("--top", "-n", metavar="N", min=1, max=limits.MANY, help="Answers.")
+    ] = 5,
+    order: Annotated[
+        Literal["best", "left", "beam"],
+        typer.Option(
+            "--order",
+            help="How several masks are filled: the surest first, from left to right, or so with "
+            "a beam of fillings.",
+        ),
+    ] = "best",
+    beam: Annotated[
+        int,
+        typer.Option("--beam", metavar="N", min=1, max=1000, help="Width of --order beam."),
+    ] = 5,
+    targets: Annotated[
+        str | None,
+        typer.Option("--targets", metavar="A,B,...", help="Only these words, for one mask."),
+    ] = None,
+    reading: Reading = ...,  # type: ignore[assignment]
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    device: options.UseDevice = "auto",
+    threads: options.Threads = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Fill in masked words: the likeliest ones with their probabilities.
+
+    Several masks are filled one after the other, so that they fit together; the probability is
+    that of all, and with --order best or left there is one answer. Keys of --json, an object for
+    each text: text, order (if there are several masks), fillings (tokens, probability, text).
+
+    Examples:
+      $ nlpkit bert train sample_corpora/world.txt -o world.bert --max-time 60s
+      $ nlpkit bert fill world.bert "Paris is the [MASK] of France."
+      $ nlpkit bert fill world.bert "Paris is the [MASK] of [MASK]." --order beam --json
+      $ nlpkit bert fill world.bert "Paris is in [MASK]." --targets france,italy,spain
+      $ echo "The capital of Italy is [MASK]." | nlpkit bert fill world.bert - --json
+    """
+    from nlpkit.tasks.bert.fill import fill as fill_text
+    from nlpkit.tasks.bert.fill import score_targets
+
+    shown = rows_format(format, json)
+    words = None if targets is None else [word.strip() for word in targets.split(",")]
+    notes = Notes(quiet)
+    texts = read_texts(["-"], reading, quiet=quiet) if text in (None, "-") else iter([[text]])
+    if text is None:
+        options.resolve_inputs(None)
+    bert = open_model(model, device, threads, notes)
+    said = False
+    with open_output("-") as out:
+        for batch in texts:
+            for line in batch:
+                assert line is not None
+                fillings: list[Filling]
+                if words is not None:
+                    fillings = score_targets(bert, line, words)
+                else:
+                    fillings = fill_text(bert, line, top, order, beam)
+                several = len(fillings[0].tokens) > 1
+                if several and not said and shown != "jsonl":
+                    notes.say(f"several masks: filled by --order {order}")
+                    said = True
+                _write_fillings(out, line, fillings, order if several else None, shown)
+            out.flush()
+
+
+def _write_fillings(
+    out: Any, line: str, fillings: list[Filling], order: str | None, shown: str
+) -> None:
+    if shown == "jsonl":
+        record: dict[str, Any] = {"text": line}
+        record |= {} if order is None else {"order": order}
+        record["fillings"] = [
+            {"tokens": one.tokens, "probability": one.probability, "text": one.text}
+            for one in fillings
+        ]
+        out.write_json(record)
+        return
+    rows = ((one.probability, " ".join(one.tokens), one.text) for one in fillings)
+    write_rows(out, _COLUMNS, rows, shown)
+
+
+def compare(
+    model: Bert,
+    first: Annotated[str, typer.Argument(metavar="TEXT", help="A text with one [MASK].")],
+    second: Annotated[str, typer.Argument(metavar="OTHER", help="Another text with one.")],
+    count: Annotated[
+        int,
+        typer.Option(
+            "-k",
+            "--count",
+            metavar="N",
+            min=0,
+            max=10_000_000,
+            help="Tokens that are likeliest in either text; 0 is all.",
+        ),
+    ] = 30,
+    plot: Annotated[
+        str | None,
+        typer.Option(
+            "--plot", metavar="FILE", help="Draw both likelihoods: .png, .svg, .pdf or .html."
+        ),
+    ] = None,
+    view: Annotated[bool, typer.Option("--view", help="Draw them here, with characters.")] = False,
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    device: options.UseDevice = "auto",
+    threads: options.Threads = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Show what the model holds likelier in one text than in another.
+
+    Columns and keys, as of nlpkit lm compare: token, first, second (probabilities at the mask of
+    each text), difference (of their natural logarithms). In the plot a token stands at its
+    likelihood in the first text (across) and in the second (up).
+
+    Examples:
+      $ nlpkit bert train sample_corpora/world.txt -o world.bert --max-time 60s
+      $ nlpkit bert compare world.bert "Paris is in [MASK]." "Rome is in [MASK]."
+      $ nlpkit bert compare world.bert "Paris is in [MASK]." "Rome is in [MASK]." --plot both.html
+    """
+    from nlpkit.cli.lm_compare import write_compared
+    from nlpkit.compare import check_drawing, draw_scatter, scatter_text
+    from nlpkit.compare import compare as rank
+    from nlpkit.tasks.bert.fill import blank_logs
+
+    if plot is not None:
+        check_drawing(plot)
+    shown = rows_format(format, json)
+    bert = open_model(model, device, threads, Notes(quiet))
+    tokens, logs = blank_logs(bert, first)
+    _, others = blank_logs(bert, second)
+    rows = rank(tokens, logs, others, count or None)
+    with open_output("-") as out:
+        write_compared(out, rows, shown)
+        if view:
+            out.write(scatter_text(rows) + "\n")
+    if plot is not None:
+        draw_scatter(rows, (first, second), plot)
+
+
+@with_settings(Reading)
+def score(
+    model: Bert,
+    inputs: options.Inputs = None,
+    tokens: Annotated[bool, typer.Option("--tokens", help="Also each token's (JSON).")] = False,
+    reading: Reading = ...,  # type: ignore[assignment]
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    device: options.UseDevice = "auto",
+    threads: options.Threads = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Score lines by pseudo-log-likelihood: each token masked in turn.
+
+    Columns, or keys of --json: score (nats, summed over the tokens; the nearer to 0, the
+    likelier), tokens (how many), perplexity (of a token), text; with --tokens also pieces and
+    logprobs. A long line is scored in parts.
+
+    Examples:
+      $ nlpkit bert train sample_corpora/world.txt -o world.bert --max-time 60s
+      $ printf 'Paris is in France.\\nFrance is in Paris.\\n' | nlpkit bert score world.bert
+    """
+    from nlpkit.tasks.bert.score import score_text
+
+    shown = "jsonl" if tokens else rows_format(format, json)
+    options.resolve_inputs(inputs)
+    bert = open_model(model, device, threads, Notes(quiet))
+    with open_output("-") as out:
+        for batch in read_texts(inputs, reading, quiet=quiet):
+            rows = []
+            for line in batch:
+                scored = score_text(bert, line)
+                row = (round(scored.total, 5), len(scored.tokens), scored.perplexity, line)
+                if not tokens:
+                    rows.append(row)
+                    continue
+                record = dict(zip(("score", "tokens", "perplexity", "text"), row, strict=True))
+                logprobs = [round(value, 5) for value in scored.log_probabilities]
+                out.write_json(record | {"pieces": scored.tokens, "logprobs": logprobs})
+            write_rows(out, ("score", "tokens", "perplexity", "text"), rows, shown)
+            out.flush()
+
+
+@with_settings(Reading)
+def senses(
+    model: Bert,
+    word: Annotated[str, typer.Argument(metavar="WORD", help="The word, in any letter case.")],
+    inputs: options.Inputs = None,
+    count: Annotated[
+        int | None,
+        typer.Option(
+            "--senses",
+            metavar="N",
+            min=1,
+            max=1000,
+            help="So many groups.",
+            show_default="as many as the vectors show, up to 6",
+        ),
+    ] = None,
+    examples: Annotated[
+        int,
+        typer.Option("--examples", metavar="N", min=1, max=limits.MANY, help="Lines of each."),
+    ] = 3,
+    limit: Annotated[
+        int,
+        typer.Option("--limit", metavar="N", min=1, max=limits.MANY, help="Occurrences to read."),
+    ] = 2000,
+    layer: Layer = None,
+    reading: Reading = ...,  # type: ignore[assignment]
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    device: options.UseDevice = "auto",
+    threads: options.Threads = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Group the occurrences of a word by their vectors in context: its senses.
+
+    Rows, or keys of --json: sense (from 1, the most frequent first), share of the occurrences,
+    line (the most typical ones).
+
+    Examples:
+      $ nlpkit bert train sample_corpora/world.txt -o world.bert --max-time 60s
+      $ nlpkit bert senses world.bert capital sample_corpora/world.txt --senses 2
+    """
+    from nlpkit.tasks.bert.senses import find_occurrences, group_senses, occurrence_vectors
+
+    shown = rows_format(format, json)
+    options.resolve_inputs(inputs)
+    notes = Notes(quiet)
+    bert = open_model(model, device, threads, notes)
+    check_layer(bert, layer)
+    lines = (line for batch in read_texts(inputs, reading, quiet=quiet) for line in batch)
+    found = find_occurrences(lines, word, limit)
+    if not found:
+        raise NlpkitError(f"{word!r} does not occur in the text", hint="another word or more text")
+    groups = group_senses(found, occurrence_vectors(bert, found, layer), count)
+    notes.say(
+        f"{len(found):,} occurrences, {len(groups)} {'sense' if len(groups) == 1 else 'senses'}"
+    )
+    with open_output("-") as out:
+        rows = [
+            (number, round(len(sense.occurrences) / len(found), 4), one.line)
+            for number, sense in enumerate(groups, 1)
+            for one in sense.occurrences[:examples]
+        ]
+        write_rows(out, ("sense", "share", "line"), rows, shown)
