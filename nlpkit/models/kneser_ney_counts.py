@@ -74,7 +74,7 @@ class Scratch:
             while base is not None and not isinstance(base, np.memmap):
                 base = getattr(base, "base", None)
             if base is not None and hasattr(mmap, "MADV_DONTNEED"):
-                base._mmap.madvise(mmap.MADV_DONTNEED)
+                base._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
     def filled(self, size: int, value: int, dtype: Any) -> NDArray[Any]:
         """An array of one value."""
