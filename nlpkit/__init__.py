@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from nlpkit.api import train_classifier as train_classifier
     from nlpkit.api import train_gpt as train_gpt
     from nlpkit.api import train_names as train_names
+    from nlpkit.api import train_seq2seq as train_seq2seq
     from nlpkit.api import train_tagger as train_tagger
     from nlpkit.api import train_word2vec as train_word2vec
     from nlpkit.errors import NlpkitError as NlpkitError
@@ -27,6 +28,7 @@ _HOMES = {
     "train_classifier": "nlpkit.api",
     "train_names": "nlpkit.api",
     "train_gpt": "nlpkit.api",
+    "train_seq2seq": "nlpkit.api",
     "NlpkitError": "nlpkit.errors",
 }
 __all__ = ["__version__", *_HOMES]

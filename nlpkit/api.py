@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nlpkit.tasks.lm.model import GptModel
     from nlpkit.tasks.names.model import NamesModel
     from nlpkit.tasks.tag.predictor import Tagger
+    from nlpkit.tasks.translate.model import Translator
     from nlpkit.text.conll import TagFormat
     from nlpkit.text.subwords import Subwords
     from nlpkit.training.run import Progress, Run
@@ -176,6 +177,43 @@ def train_classifier(
         device=pick_device(device, sparse=True),
     )
     return _trained(run, on_progress)
+
+
+def train_seq2seq(
+    pairs: PathName | Iterable[tuple[str, str]],
+    *,
+    dev: PathName | Iterable[tuple[str, str]] | None = None,
+    device: str = "auto",
+    on_progress: Callable[[Progress], None] | None = None,
+    **settings: Any,
+) -> Translator:
+    """An encoder-decoder from (source, target) pairs, or from a file of them.
+
+    Settings are those of ``nlpkit.tasks.translate.settings.TranslateSettings``. The best weights on
+    the pairs of ``dev`` are kept.
+
+    >>> words = {"1": "one", "2": "two", "3": "three", "4": "four"}
+    >>> pairs = [(f"{a} {b}", f"{words[a]} {words[b]}") for a in words for b in words] * 4
+    >>> model = train_seq2seq(pairs, tokenizer="word", dim=32, epochs=40, batch_tokens=60)
+    >>> model.translate(["4 2"])
+    ['four two']
+    """
+    from nlpkit.device import pick_device
+    from nlpkit.tasks.translate.data import Pair, read_pairs
+    from nlpkit.tasks.translate.settings import TranslateSettings
+    from nlpkit.tasks.translate.train import TranslateRun
+
+    def read(data: PathName | Iterable[tuple[str, str]]) -> list[Pair]:
+        path = _path(data)
+        if path is not None:
+            return read_pairs(path)
+        return [Pair(*pair) for pair in data]  # type: ignore[union-attr]
+
+    wanted = _settings("train_seq2seq", TranslateSettings, settings)
+    held = [] if dev is None else read(dev)
+    run = TranslateRun(read(pairs), wanted, dev=held, device=pick_device(device))
+    found: Translator = _trained(run, on_progress)
+    return found
 
 
 def train_names(

@@ -20,6 +20,7 @@ GPT = "gpt"
 LM = "lm"  # other language models of running text
 TAGGER = "tagger"
 CLASSIFIER = "classifier"
+SEQ2SEQ = "seq2seq"
 ELMO = "elmo"
 BERT = "bert"
 BERT_INDEX = "bert-index"
@@ -34,6 +35,7 @@ CLASSES = {  # kind -> "module:class"; a class has load(path)
     LM: "nlpkit.tasks.lm.model:TextModel",
     TAGGER: "nlpkit.tasks.tag.predictor:Tagger",
     CLASSIFIER: "nlpkit.tasks.classify.predictor:Classifier",
+    SEQ2SEQ: "nlpkit.tasks.translate.model:Translator",
     ELMO: "nlpkit.models.elmo_model:ElmoModel",
     BERT: "nlpkit.models.bert_model:BertModel",
     BERT_INDEX: "nlpkit.tasks.bert.index:SearchIndex",
@@ -45,8 +47,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     """The object of a model folder, whatever its kind, or the vectors of a file.
 
     Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``TextModel``, ``BertModel``,
-    ``Tagger`` or ``Classifier``; files of word vectors (word2vec text and binary, GloVe, fastText's
-    .vec and .bin) give ``Vectors``.
+    ``Tagger``, ``Classifier`` or ``Translator``; files of word vectors (word2vec text and binary,
+    GloVe, fastText's .vec and .bin) give ``Vectors``.
 
     >>> load("pos.model").tag(["Time", "flies"])  # doctest: +SKIP
     ['NOUN', 'VERB']

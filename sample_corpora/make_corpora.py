@@ -13,11 +13,21 @@ import sys
 from pathlib import Path
 from random import Random
 
-from makers import prompts, questions, reviews, tagged, tales, world
+from makers import (
+    dates,
+    numbers,
+    prompts,
+    questions,
+    reviews,
+    tagged,
+    tales,
+    translations,
+    world,
+)
 
 SEED = 20250101
 HERE = Path(__file__).parent
-MAKERS = (world, reviews, tales, tagged, questions, prompts)
+MAKERS = (world, reviews, tales, tagged, questions, prompts, dates, numbers, translations)
 
 
 def make_all() -> dict[str, str]:

@@ -177,7 +177,7 @@ def nlpkit_calls(line: str) -> Iterator[list[str]]:
 # the examples of these take their time, and their commands have tests of their own
 TRAINERS = (
     *("names", "gpt", "word2vec train", "tag", "classify", "demo"),
-    *("elmo", "qa", "bert"),
+    *("elmo", "qa", "seq2seq", "bert"),
     "vectors from-counts",
 )
 RUNNABLE = [name for name in ALL if not name.startswith(TRAINERS) or name == "word2vec examples"]

@@ -58,11 +58,16 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "word2vec": Entry(
             "word2vec", "Word vectors by word2vec: train, and show training examples."
         ),
+        "walks": Entry(
+            "walks",
+            "Walk at random over a graph, each walk a line of nodes (node2vec).",
+        ),
         "vectors": Entry("vectors", "Word vectors: ask, evaluate, convert, plot."),
         "elmo": Entry("elmo", "Word vectors in context by ELMo: train, embed, import."),
         "qa": Entry("qa", "Answer questions by spans of a text: train, answer, evaluate."),
         "classify": Entry("classify", "Label whole texts: sentiment, topic, language."),
         "tag": Entry("tag", "Tag words with parts of speech, entities or other labels."),
+        "seq2seq": Entry("seq2seq", "One sequence into another: translate, pronounce, inflect."),
         "info": Entry(
             "info", "Show what a model is: kind, size, settings, layers, training curve."
         ),
@@ -75,7 +80,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
 }
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
-ALIASES = {"w2v": "word2vec"}
+ALIASES = {"w2v": "word2vec", "translate": "seq2seq"}
 
 
 class LazyGroup(TyperGroup):

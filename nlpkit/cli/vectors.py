@@ -8,6 +8,8 @@ from nlpkit.cli import (
     vectors_evaluate,
     vectors_files,
     vectors_plot,
+    vectors_spaces,
+    vectors_texts,
 )
 from nlpkit.cli.frame import Command, new_app
 
@@ -20,6 +22,8 @@ for function in (
     vectors_ask.odd_one_out,
     vectors_ask.get,
     vectors_ask.expand,
+    vectors_texts.embed,
+    vectors_texts.search,
     vectors_plot.plot,
     vectors_files.info,
     vectors_files.convert,
@@ -28,6 +32,9 @@ for function in (
     vectors_files.pca,
     vectors_files.export_projector,
     vectors_counts.from_counts,
+    vectors_spaces.align,
+    vectors_spaces.shift,
+    vectors_spaces.bias,
 ):
     app.command(cls=Command)(function)
 app.add_typer(vectors_evaluate.app, name="evaluate")

@@ -39,12 +39,12 @@ def split_words(line: str) -> Question:
     return [word for word in line.split("\t") if word] if "\t" in line else line.split()
 
 
-def problem(vectors: Vectors, words: Question, least: int, most: int) -> str:
+def problem(knows: Callable[[str], bool], words: Question, least: int, most: int) -> str:
     """Why a question cannot be answered; empty when it can."""
     if not least <= len(words) <= most:
         wanted = f"{least}" if least == most else f"at least {least}"
         return f"expected {wanted} words, found {len(words)}"
-    unknown = [word for word in words if not vectors.knows(word)]
+    unknown = [word for word in words if not knows(word)]
     return "unknown: " + ", ".join(unknown) if unknown else ""
 
 
@@ -59,13 +59,15 @@ def ask(
     errors: str,
     least: int = 1,
     most: int = MANY,
+    knows: Callable[[str], bool] | None = None,
 ) -> None:
     """Answer one question of the command line, or all of standard input, as rows."""
+    knows = knows or vectors.knows
     if words:
         for word in words:
-            if not vectors.knows(word):
+            if not knows(word):
                 raise vectors.unknown(word)
-        if wrong := problem(vectors, list(words), least, most):
+        if wrong := problem(knows, list(words), least, most):
             raise NlpkitError(wrong)
         (rows,) = answer([list(words)])
         with open_output("-") as out:
@@ -77,7 +79,7 @@ def ask(
             lines = block.lines(errors)
             questions = [split_words(line) for line in lines]
             vectors.words.expect(itertools.chain.from_iterable(questions))
-            notes = [problem(vectors, question, least, most) for question in questions]
+            notes = [problem(knows, question, least, most) for question in questions]
             if strict and any(notes):
                 first = next(index for index, note in enumerate(notes) if note)
                 raise NlpkitError(
@@ -195,21 +197,26 @@ def similarity(
     errors: options.Errors = "strict",
     quiet: options.Quiet = False,
 ) -> None:
-    """Say how near two words are.
+    """Say how near two words or two texts are.
 
-    Columns (keys of jsonl): query, score, and for standard input note.
+    A text of several words is the mean of those that are known. On standard input a tab stands
+    between two texts. Columns (keys of jsonl): query, score, and for standard input note.
 
     Examples:
       $ nlpkit vectors similarity king queen -m world.model
+      $ nlpkit vectors similarity "the old king" "a young queen" -m world.model
       $ printf 'king queen\\nking bread\\n' | nlpkit vectors similarity -m world.model
     """
     shown = rows_format(format, json)
     vectors = shared.open_vectors(model, Notes(quiet), errors)
 
-    def answer(questions: list[Question]) -> list[list[Row]]:
-        from nlpkit.vectors import query
+    def knows(text: str) -> bool:
+        return vectors.knows(text) or any(vectors.knows(word) for word in text.split())
 
-        return [[(query.similarity(vectors, a, b, metric),)] for a, b in questions]
+    def answer(questions: list[Question]) -> list[list[Row]]:
+        from nlpkit.vectors.texts import similarity as nearness
+
+        return [[(nearness(vectors, a, b, metric),)] for a, b in questions]
 
     ask(
         vectors,
@@ -221,6 +228,7 @@ def similarity(
         errors=errors,
         least=2,
         most=2,
+        knows=knows,
     )
 
 

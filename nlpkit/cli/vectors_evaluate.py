@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import astuple
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
+from nlpkit.errors import NlpkitError
 from nlpkit.vectors.settings import EVALUATION, AnalogyMethod, EvaluationSettings
 
 app = new_app("Score vectors on analogies or word pairs.")
@@ -97,7 +99,11 @@ def analogies(
 @app.command(cls=Command)
 def similarity(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Two words and a score a line; # is a comment.")
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="Two words and a score a line, # is a comment; or a folder of such.",
+        ),
     ],
     model: shared.ModelOption,
     compare: Compare = None,
@@ -111,7 +117,7 @@ def similarity(
 
     Columns (keys of jsonl): spearman and its 95 % interval, low and high; pearson; known and pairs
     (how many of the file's pairs have both words); jsonl also has protocol, which else is said on
-    stderr.
+    stderr. For a folder there is a row for each of its files; set, the file's name, comes first.
 
     With --compare the columns are shared (pairs that both sets know), first and second (Spearman),
     difference, its 95 % interval low and high, and p, by a paired bootstrap with --seed.
@@ -119,29 +125,48 @@ def similarity(
     Examples:
       $ nlpkit vectors evaluate similarity sample_corpora/world-pairs.tsv -m world.model
       $ nlpkit vectors evaluate similarity wordsim353.tsv -m a.model --compare b.model --json
+      $ nlpkit vectors evaluate similarity pairs/ -m a.model --compare b.model
     """
     from nlpkit.vectors.similarities import compare_similarity, evaluate_similarity, read_pairs
 
     shown, notes = rows_format(format, json), Notes(quiet)
-    pairs = read_pairs(textio.read_lines(file), file)
+    sets = _sets(file)
+    pairs_of = {name: read_pairs(textio.read_lines(path), path) for name, path in sets.items()}
     loaded = shared.open_vectors(model, notes)
-    report = evaluate_similarity(loaded, pairs, fold_case=not keep_case)
-    notes.say(f"protocol: {report.protocol}")
-    if compare is not None:
-        second = shared.open_vectors(compare, notes)
-        other = evaluate_similarity(second, pairs, fold_case=not keep_case)
-        found = compare_similarity(pairs, report, other, seed=seed)
+    second = None if compare is None else shared.open_vectors(compare, notes)
+    columns = ["spearman", "low", "high", "pearson", "known", "pairs"]
+    if second is not None:
         columns = ["shared", "first", "second", "difference", "low", "high", "p"]
-        row: list[Any] = [
-            found.shared,
-            found.first_spearman,
-            found.second_spearman,
-            *found.bootstrap,
-        ]
-    else:
-        columns = ["spearman", "low", "high", "pearson", "known", "pairs"]
-        row = [report.spearman, *report.interval, report.pearson, report.known, report.pairs]
+    rows: list[list[Any]] = []
+    for name, pairs in pairs_of.items():
+        row: list[Any] = [name] if os.path.isdir(file) else []
+        report = evaluate_similarity(loaded, pairs, fold_case=not keep_case)
+        if not rows:
+            notes.say(f"protocol: {report.protocol}")
+        if second is None:
+            row += [report.spearman, *report.interval, report.pearson, report.known, report.pairs]
+        else:
+            other = evaluate_similarity(second, pairs, fold_case=not keep_case)
+            found = compare_similarity(pairs, report, other, seed=seed)
+            row += [found.shared, found.first_spearman, found.second_spearman, *found.bootstrap]
+        rows.append([*row, report.protocol] if shown == "jsonl" else row)
+    if os.path.isdir(file):
+        columns = ["set", *columns]
     if shown == "jsonl":
-        columns, row = [*columns, "protocol"], [*row, report.protocol]
+        columns = [*columns, "protocol"]
     with open_output("-") as out:
-        write_rows(out, columns, [row], shown)
+        write_rows(out, columns, rows, shown)
+
+
+def _sets(path: str) -> dict[str, str]:
+    """The files to score on, by name: the file itself, or all of a folder."""
+    if not os.path.isdir(path):
+        return {path: path}
+    files = sorted(
+        name
+        for name in os.listdir(path)
+        if not name.startswith(".") and os.path.isfile(os.path.join(path, name))
+    )
+    if not files:
+        raise NlpkitError(f"{path} is a folder without files", hint="files of word pairs")
+    return {name: os.path.join(path, name) for name in files}

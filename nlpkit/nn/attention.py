@@ -20,6 +20,8 @@ from nlpkit.nn.layers import Linear
 from nlpkit.nn.optimizers import Stacks
 from nlpkit.nn.positions import DistanceDecay, Rotary
 
+Pair = tuple[Tensor, Tensor]  # keys and values, (B, H, S, D) each
+
 
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """softmax(QK^T / sqrt(D)) V: the mixed values (B, H, T, D) and the weights (B, H, T, S).
@@ -75,7 +77,7 @@ class MultiHeadAttention(nn.Module):
         return [(self.qk.weight, 2), (self.v.weight, 1), (self.output.weight, 1)]
 
     def project(
-        self, x: Tensor, first: int, rotary: Rotary | None, memory: Tensor | None = None
+        self, x: Tensor, first: int, rotary: Rotary | None, memory: Tensor | Pair | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """q (B, H, T, D), k and v (B, H, S, D); x (B, T, C) starts at position ``first``."""
         if memory is not None:
@@ -89,18 +91,22 @@ class MultiHeadAttention(nn.Module):
         q, k = qk.transpose(1, 2).split(self.heads, dim=1)
         return q, k, self.v(x).view(shape).transpose(1, 2)
 
-    def _project_across(self, x: Tensor, memory: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _project_across(self, x: Tensor, memory: Tensor | Pair) -> tuple[Tensor, Tensor, Tensor]:
         """Queries of x (B, T, C), keys and values of the memory (B, S, C)."""
-        weights = self.qk.weight.chunk(2)
-        biases = (None, None) if self.qk.bias is None else self.qk.bias.chunk(2)
-        q, k = (
-            F.linear(inputs, weight, bias).unflatten(-1, (self.heads, -1))
-            for inputs, weight, bias in zip((x, memory), weights, biases, strict=True)
-        )
-        if self.gains is not None:
-            q, k = (F.layer_norm(part, part.shape[-1:], self.gains) for part in (q, k))
+        k, v = memory if isinstance(memory, tuple) else self.read_memory(memory)
+        return self._half(x, 0), k, v
+
+    def read_memory(self, memory: Tensor) -> Pair:
+        """Keys and values (B, H, S, D) of a memory (B, S, C), to be used for many queries."""
         v = self.v(memory).unflatten(-1, (self.heads, -1))
-        return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+        return self._half(memory, 1), v.transpose(1, 2)
+
+    def _half(self, x: Tensor, half: int) -> Tensor:
+        """Queries (half 0) or keys (half 1) of x (B, T, C) alone: (B, H, T, D)."""
+        part = self.qk.use_half(x, half).unflatten(-1, (self.heads, -1))
+        if self.gains is not None:
+            part = F.layer_norm(part, part.shape[-1:], self.gains)
+        return part.transpose(1, 2)
 
     def forward(
         self,
@@ -109,7 +115,7 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,  # broadcast to (B, H, T, S); a causal one replaces ``causal``
         cache: KeyValueCache | None = None,
         last: bool = False,
-        memory: Tensor | None = None,  # (B, S, C)
+        memory: Tensor | Pair | None = None,  # (B, S, C), or what ``read_memory`` made of it
         places: Tensor | None = None,  # (B, K)
     ) -> Tensor:
         """(B, T, C), or only the last position of it (B, 1, C), or ``places`` (B, K, C)."""
@@ -143,7 +149,7 @@ class MultiHeadAttention(nn.Module):
         x: Tensor,
         rotary: Rotary | None = None,
         mask: Tensor | None = None,
-        memory: Tensor | None = None,
+        memory: Tensor | Pair | None = None,
     ) -> Tensor:
         """What each head looks at, (B, H, T, S)."""
         q, k, v = self.project(x, 0, rotary, memory)

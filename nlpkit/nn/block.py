@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from nlpkit.nn.attention import MultiHeadAttention, at_places
+from nlpkit.nn.attention import MultiHeadAttention, Pair, at_places
 from nlpkit.nn.cache import KeyValueCache
 from nlpkit.nn.layers import Activation, Linear, Norm, activate
 from nlpkit.nn.optimizers import Stacks
@@ -102,7 +102,7 @@ class Block(nn.Module):
         mask: Tensor | None = None,  # broadcast to (B, H, T, S); a causal one replaces ``causal``
         cache: KeyValueCache | None = None,
         last: bool = False,  # whether only the last position is asked for
-        memory: Tensor | None = None,  # (B, S, C), what cross-attention looks at
+        memory: Tensor | Pair | None = None,  # (B, S, C), or keys and values made of it
         memory_mask: Tensor | None = None,  # (B, 1, 1, S)
         places: Tensor | None = None,  # (B, K): the positions that are asked for, if not all
     ) -> Tensor:
@@ -116,7 +116,10 @@ class Block(nn.Module):
             x = self.norm_1(x)
         if self.cross is not None and self.norm_cross is not None:
             asking = x if post else self.norm_cross(x)
-            x = x + self.dropout(self.cross(asking, mask=memory_mask, memory=memory))
+            if isinstance(memory, tuple):  # several rows of one token each may share a memory
+                asking = asking.view(len(memory[0]), -1, self.settings.dim)
+            found = self.cross(asking, mask=memory_mask, memory=memory)
+            x = x + self.dropout(found).view_as(x)
             if post:
                 x = self.norm_cross(x)
         wide = activate(self.up(x if post else self.norm_2(x)), self.settings.activation)
@@ -129,3 +132,21 @@ class Block(nn.Module):
         """What its attention to x itself looks at, (B, H, T, S)."""
         post = self.settings.norm == "post"
         return self.attention.weights(x if post else self.norm_1(x), rotary, mask)
+
+    def cross_weights(
+        self,
+        x: Tensor,  # (B, T, C)
+        rotary: Rotary | None,
+        memory: Tensor | Pair,
+        memory_mask: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Tensor:
+        """What its attention to the memory looks at, (B, H, T, S)."""
+        assert self.cross is not None
+        assert self.norm_cross is not None
+        post = self.settings.norm == "post"
+        x = x + self.attention(x if post else self.norm_1(x), rotary, cache=cache)
+        asking = self.norm_1(x) if post else self.norm_cross(x)
+        if isinstance(memory, tuple):
+            asking = asking.view(len(memory[0]), -1, self.settings.dim)
+        return self.cross.weights(asking, mask=memory_mask, memory=memory)

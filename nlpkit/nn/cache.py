@@ -41,3 +41,12 @@ class KeyValueCache:
         keys[:, :, self.length : end] = k
         values[:, :, self.length : end] = v
         return keys[:, :, :end], values[:, :, :end]
+
+    def select(self, rows: Tensor) -> None:
+        """Go on with these rows (R,), some of them perhaps several times."""
+        for name in ("keys", "values"):
+            old: Tensor = getattr(self, name)
+            layers, _, heads, room, size = old.shape
+            new = old.new_empty((layers, len(rows), heads, room, size))
+            new[:, :, :, : self.length] = old[:, :, :, : self.length].index_select(1, rows)
+            setattr(self, name, new)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from nlpkit.nn.fused import relu_squared
 
-Activation = Literal["relu", "relu2", "gelu", "gelu_tanh"]
+Activation = Literal["relu", "relu2", "gelu", "gelu_tanh", "silu"]
 
 
 class Linear(nn.Linear):
@@ -35,6 +35,11 @@ class Linear(nn.Linear):
             nn.init.zeros_(self.weight)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
+
+    def use_half(self, x: Tensor, number: int) -> Tensor:
+        """What the upper or the lower half of the matrix makes of x."""
+        bias = None if self.bias is None else self.bias.chunk(2)[number]
+        return F.linear(x, self.weight.chunk(2)[number], bias)
 
 
 class Embedding(nn.Embedding):
@@ -96,4 +101,6 @@ def activate(x: Tensor, name: Activation) -> Tensor:
         return relu_squared(x)
     if name == "relu":
         return F.relu(x)
+    if name == "silu":
+        return F.silu(x)
     return F.gelu(x, approximate="tanh" if name == "gelu_tanh" else "none")

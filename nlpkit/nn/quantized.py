@@ -7,12 +7,13 @@ number and rounded as it comes (dynamic quantisation). The result can be used, n
 from __future__ import annotations
 
 import warnings
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from nlpkit.device import check_bfloat16
+from nlpkit.nn.layers import Linear
 
 Quantize = Literal["int8", "bfloat16"]
 SMALLEST = 32  # a narrower layer is no faster in integers
@@ -30,17 +31,33 @@ class Int8Linear(nn.Module):
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
         weight = layer.weight.detach().float()
-        scales = (weight.abs().amax(dim=1) / 127).clamp_min(1e-12).double()
-        with warnings.catch_warnings():  # torch means to move this elsewhere
-            warnings.simplefilter("ignore")
-            zeros = torch.zeros(len(weight), dtype=torch.long)
-            rounded = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
         bias = None if layer.bias is None else layer.bias.detach().float()
-        self.packed = torch.ops.quantized.linear_prepack(rounded, bias)
+        self.packed = _pack(weight, bias)
+        biases = (None, None) if bias is None else bias.chunk(2)
+        self.halves: list[Any] = []
+        if isinstance(layer, Linear) and len(weight) % 2 == 0:
+            self.halves = [_pack(w, b) for w, b in zip(weight.chunk(2), biases, strict=True)]
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = torch.ops.quantized.linear_dynamic(x.contiguous(), self.packed, True)
-        return found
+        return _multiply(x, self.packed)
+
+    def use_half(self, x: Tensor, number: int) -> Tensor:
+        """What the upper or the lower half of the matrix makes of x."""
+        return _multiply(x, self.halves[number])
+
+
+def _pack(weight: Tensor, bias: Tensor | None) -> Any:
+    scales = (weight.abs().amax(dim=1) / 127).clamp_min(1e-12).double()
+    with warnings.catch_warnings():  # torch means to move this elsewhere
+        warnings.simplefilter("ignore")
+        zeros = torch.zeros(len(weight), dtype=torch.long)
+        rounded = torch.quantize_per_channel(weight.contiguous(), scales, zeros, 0, torch.qint8)
+    return torch.ops.quantized.linear_prepack(rounded, bias)
+
+
+def _multiply(x: Tensor, packed: Any) -> Tensor:
+    found: Tensor = torch.ops.quantized.linear_dynamic(x.contiguous(), packed, True)
+    return found
 
 
 def quantize(model: nn.Module, kind: Quantize) -> None:

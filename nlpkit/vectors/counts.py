@@ -21,6 +21,20 @@ if TYPE_CHECKING:
 _WORDS_AT_ONCE = 1 << 21  # of the corpus; bounds the memory for pairs
 
 
+def weights_of_distances(settings: CountSettings) -> NDArray[np.float64]:
+    """What a neighbour at distance 1, 2, ... counts.
+
+    >>> harmonic = CountSettings(window=4, weighting=Weighting.HARMONIC)
+    >>> weights_of_distances(harmonic).round(2).tolist()
+    [1.0, 0.5, 0.33, 0.25]
+    """
+    window, weighting = settings.chosen_window, settings.chosen_weighting
+    distance = np.arange(1, window + 1)
+    if weighting is Weighting.FLAT:
+        return np.ones(window)
+    return 1 / distance if weighting is Weighting.HARMONIC else (window - distance + 1) / window
+
+
 def cooccurrence(ids: NDArray[np.int32], size: int, settings: CountSettings = COUNTS) -> Any:
     """How often two words stand within the window of each other: a symmetric sparse (V, V).
 
@@ -34,20 +48,20 @@ def cooccurrence(ids: NDArray[np.int32], size: int, settings: CountSettings = CO
     """
     from scipy.sparse import coo_matrix, csr_matrix
 
+    window, weights_by_distance = settings.chosen_window, weights_of_distances(settings)
     total = csr_matrix((size, size), dtype=np.float32)
     for start in range(0, len(ids), _WORDS_AT_ONCE):
-        piece = np.asarray(ids[start : start + _WORDS_AT_ONCE + settings.window])
+        piece = np.asarray(ids[start : start + _WORDS_AT_ONCE + window])
         is_last = piece < 0
         sentence: NDArray[np.int64] = np.cumsum(is_last) - is_last
         words = np.where(is_last, ~piece, piece)
         firsts, seconds, weights = [], [], []
-        for distance in range(1, settings.window + 1):
+        for distance in range(1, window + 1):
             n = max(0, min(_WORDS_AT_ONCE, len(piece) - distance))  # words with one so far behind
             together = sentence[:n] == sentence[distance : distance + n]
             firsts.append(words[:n][together])
             seconds.append(words[distance : distance + n][together])
-            near = (settings.window - distance + 1) / settings.window
-            weight = near if settings.weighting is Weighting.LINEAR else 1.0
+            weight = weights_by_distance[distance - 1]
             weights.append(np.full(len(firsts[-1]), weight, np.float32))
         pairs = (np.concatenate(firsts), np.concatenate(seconds))
         total = total + coo_matrix((np.concatenate(weights), pairs), (size, size)).tocsr()

@@ -55,7 +55,9 @@ def read_folder(path: str) -> Vectors:
     """Open a folder; nothing but the word list is read until a question needs it."""
     config = modeldir.load_config(path)
     if config.kind not in (VECTORS, WORD2VEC):
-        raise NlpkitError(f"{path} is a {schema.plain(config.kind)} model, not word vectors")
+        from nlpkit.vectors.tables import read_table
+
+        return read_table(Path(path), config.kind)
     folder = Path(path)
     matrix = read_array(folder / MATRIX, "f4", dimensions=2)
     if config.kind == WORD2VEC:

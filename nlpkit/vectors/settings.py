@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
+from typing import Any
 
 from nlpkit.errors import NlpkitError
+from nlpkit.settings import MANY, MODEL, MOST_EPOCHS, TRAINING, WIDEST, check, option
 
 
 class Metric(str, Enum):
@@ -57,10 +59,18 @@ class Projection(str, Enum):
 
 
 class Weighting(str, Enum):
-    """What a neighbour at distance d counts: (window - d + 1) / window, or 1 when flat."""
+    """What a neighbour at distance d counts: (window - d + 1) / window, 1, or 1 / d."""
 
     LINEAR = "linear"
     FLAT = "flat"
+    HARMONIC = "harmonic"
+
+
+class CountMethod(str, Enum):
+    """PPMI and singular values (Levy et al. 2015), or GloVe (Pennington et al. 2014)."""
+
+    SVD = "svd"
+    GLOVE = "glove"
 
 
 @dataclass(frozen=True)
@@ -88,15 +98,100 @@ class EvaluationSettings:
 class CountSettings:
     """How counts become vectors."""
 
-    dim: int = 100
-    window: int = 5
-    min_count: int = 5
-    max_vocab: int | None = None
-    weighting: Weighting = Weighting.LINEAR
-    smoothing: float = 0.75  # exponent of the context counts
-    shift: float = 1.0  # its log is taken off each PMI: the number of negatives of word2vec
-    power: float = 0.5  # exponent of the singular values
+    method: CountMethod = option(
+        CountMethod.SVD, "svd: PPMI, factorised at once; glove: trained.", group=MODEL
+    )
+    dim: int = option(100, "Numbers in a vector.", low=1, high=WIDEST, metavar="N")
+    window: int | None = option(
+        None,
+        "Words to each side that count as neighbours.",
+        low=1,
+        high=1_000,
+        metavar="N",
+        shown_default="5, 10 for glove",
+    )
+    min_count: int = option(5, "Leave out words seen fewer times.", low=1, high=MANY, metavar="N")
+    max_vocab: int | None = option(
+        None, "Keep so many words at most.", low=1, high=MANY, metavar="N", shown_default="all"
+    )
+    weighting: Weighting | None = option(
+        None,
+        "A neighbour at distance d counts less by steps (linear), 1 (flat) or 1/d (harmonic).",
+        shown_default="linear, harmonic for glove",
+    )
+    smoothing: float = option(0.75, "svd: exponent of the context counts.", low=0.0, high=10.0)
+    shift: float = option(1.0, "svd: its logarithm is taken off each PMI.", low=1.0, high=1e6)
+    power: float = option(0.5, "svd: exponent of the singular values.", low=0.0, high=10.0)
+    x_max: float = option(
+        100.0, "glove: pairs seen so often have full weight.", low=1e-6, high=1e12, group=TRAINING
+    )
+    alpha: float = option(
+        0.75, "glove: exponent of the weight of rarer pairs.", low=0.0, high=10.0, group=TRAINING
+    )
+    epochs: int = option(
+        25, "glove: passes over the pairs.", low=1, high=MOST_EPOCHS, metavar="N", group=TRAINING
+    )
+    lr: float = option(0.05, "glove: learning rate of AdaGrad.", low=0.0, high=10.0, group=TRAINING)
+    threads: int | None = None  # None is all available cores; 1 gives the same bits every time
     seed: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "method", CountMethod(self.method))
+        if self.weighting is not None:
+            object.__setattr__(self, "weighting", Weighting(self.weighting))
+        check(self)
+
+    @property
+    def chosen_window(self) -> int:
+        """The window, given or not."""
+        return self.window or (10 if self.method is CountMethod.GLOVE else 5)
+
+    @property
+    def chosen_weighting(self) -> Weighting:
+        """The weighting, given or not."""
+        by_method = {CountMethod.SVD: Weighting.LINEAR, CountMethod.GLOVE: Weighting.HARMONIC}
+        return self.weighting or by_method[self.method]
+
+
+class TextMethod(str, Enum):
+    """The mean of a text's words, or SIF: frequent words count less (Arora et al. 2017)."""
+
+    MEAN = "mean"
+    SIF = "sif"
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """How the words of a text become one vector."""
+
+    method: TextMethod = option(
+        TextMethod.SIF, "mean: of all words; sif: frequent words count less.", group=MODEL
+    )
+    a: float = option(1e-3, "sif: a word counts a / (a + its share of text).", low=1e-9, high=1e3)
+    common: bool = option(
+        True,
+        "sif: take out what the texts have in common.",
+        flags=("--common/--keep-common",),
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "method", TextMethod(self.method))
+        check(self)
+
+
+@dataclass(frozen=True)
+class AlignSettings:
+    """How two sets are brought into one space."""
+
+    held_out: float = option(
+        0.1, "Part of the pairs that is kept for testing.", low=0.0, high=0.9, group=MODEL
+    )
+    restrict: int | None = None  # the so many most frequent words
+    neighbours: int = 5  # that are shown for a word
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 @dataclass(frozen=True)
@@ -106,6 +201,12 @@ class PlotSettings:
     method: Projection = Projection.PCA
     neighbours: int = 10
     seed: int = 1
+
+
+def plain_settings(settings: CountSettings) -> dict[str, Any]:
+    """Settings as JSON holds them."""
+    values = asdict(settings).items()
+    return {name: value.value if isinstance(value, Enum) else value for name, value in values}
 
 
 QUERY = QuerySettings()

@@ -81,7 +81,7 @@ class Word2VecConfig:
         "Learning rate to start with.",
         low=0.0,
         high=10.0,
-        shown_default="0.025, 0.05 for cbow",
+        shown_default="0.025, 0.05 for cbow and subwords",
         group=TRAINING,
     )
     min_lr: float = option(0.0001, "Learning rate to end with.", low=0.0, high=10.0, group=TRAINING)
@@ -138,7 +138,8 @@ class Word2VecConfig:
         """The learning rate to start with, whether given or not."""
         if self.lr is not None:
             return self.lr
-        return 0.025 if self.arch is Arch.SKIPGRAM else 0.05
+        plain = self.arch is Arch.SKIPGRAM and self.subwords is None
+        return 0.025 if plain else 0.05
 
     @property
     def workers(self) -> int:

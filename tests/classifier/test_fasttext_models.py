@@ -68,7 +68,7 @@ def test_a_quantised_pruned_model_by_hand(tmp_path: Path, loss: int) -> None:
     if loss == 3:
         expected = np.exp(scores) / np.exp(scores).sum()
     else:
-        expected = 1 / (1 + np.exp(-scores))
+        expected = 1 / (1 + np.exp(-(np.floor(scores * 32) / 32 if loss == 2 else scores)))
         if loss == 1:  # (a, (b, c)): node 0 parts c from b, node 1, the root, parts those from a
             inner, root = expected[0], expected[1]
             expected = np.array([1 - root, root * inner, root * (1 - inner)])
@@ -110,7 +110,7 @@ def test_fasttext_itself_gives_the_same_answers(tmp_path: Path, loss: str) -> No
     texts = ["a1é a2é", "unknown d4é", "", "c3é \u65e5 b1é __label__x d"]
     found = ours.probabilities(texts)
     for text, row in zip(texts, found, strict=True):
-        labels, shares = model.predict(text, k=4)
-        for label, share in zip(labels, shares, strict=True):
+        # its method predict() fails with numpy 2
+        for share, label in model.f.predict(text + "\n", 4, 0.0, "strict"):
             place = ours.labels.ids[label.removeprefix("__label__")]
             assert abs(row[place] - share) < 1e-3

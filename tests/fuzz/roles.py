@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .commands import Command, Parameter
 
-OUTPUTS = ("output", "plot", "keep")
+OUTPUTS = ("output", "plot", "keep", "answers", "rejected")
 # Work that a user may ask for without end: Ctrl-C is what ends it, not a limit.
 ENDLESS = (
     "epochs",
@@ -47,6 +47,10 @@ NEEDED = {
     "gpt import": ("tokenizer",),
     "gpt sample": ("prompt",),
     "bpe encode": ("model",),
+    "seq2seq train": ("pairs",),
+    "seq2seq score": ("pairs",),
+    "seq2seq evaluate": ("pairs",),
+    "seq2seq clean": ("pairs",),
     "bpe decode": ("model",),
 }
 TWO = ("vectors merge",)  # what it takes any number of, it needs two of
@@ -121,6 +125,7 @@ _FILES_BY_METAVAR = {
     "FILE": "text",
 }
 _FILES_BY_GROUP = {
+    "seq2seq": {"PAIRS": "parallel", "FILE": "parallel", "OTHER": "model seq2seq"},
     "classify": {"TRAIN": "labelled", "TEST": "labelled", "FILE": "labelled"},
     "tag": {
         "TRAIN": "tagged",

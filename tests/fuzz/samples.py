@@ -232,6 +232,7 @@ def write_files(samples: Samples) -> None:
             "names.txt": _head("names-en.txt", 40),
             "labelled-names.tsv": "Ann\ten\nAna\tes\n" * 9,
         },
+        "parallel": {"parallel.tsv": _head("en-ca.tsv", 30)},
         "labelled": {
             "reviews.tsv": "".join(f"{label}\t{text}\n" for _, label, text in reviews),
             "reviews.ft": "".join(f"__label__{label} {text}\n" for _, label, text in reviews),

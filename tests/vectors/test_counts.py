@@ -30,8 +30,11 @@ def test_cooccurrence_is_that_of_a_plain_loop(
         for i, word in enumerate(line):
             for j in range(max(0, i - window), min(len(line), i + window + 1)):
                 if i != j:
-                    near = (window - abs(i - j) + 1) / window
-                    expected[word, line[j]] += near if weighting is Weighting.LINEAR else 1
+                    near = {
+                        Weighting.LINEAR: (window - abs(i - j) + 1) / window,
+                        Weighting.HARMONIC: 1 / abs(i - j),
+                    }
+                    expected[word, line[j]] += near.get(weighting, 1)
     settings = CountSettings(window=window, weighting=weighting)
     counts = cooccurrence(store(lines), 5, settings).toarray()
     for i in range(5):

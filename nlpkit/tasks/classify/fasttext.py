@@ -162,9 +162,9 @@ class FastTextClassifier:
         if loss == SOFTMAX:
             scores = np.exp(scores - scores.max(axis=1, keepdims=True))
             return (scores / scores.sum(axis=1, keepdims=True)).astype(np.float32)
-        shares = 1 / (1 + np.exp(-scores))
         if self._tree is None:
-            return shares.astype(np.float32)
+            return _table_sigmoid(scores).astype(np.float32)
+        shares = 1 / (1 + np.exp(-scores))
         size = len(self.labels)
         logs = np.zeros((len(hidden), 2 * size - 1))
         for node in range(2 * size - 2, size - 1, -1):  # from the root down
@@ -173,6 +173,12 @@ class FastTextClassifier:
             logs[:, left] = logs[:, node] + np.log(1 - going_right + _EPSILON)
             logs[:, right] = logs[:, node] + np.log(going_right + _EPSILON)
         return np.exp(logs[:, :size]).astype(np.float32)
+
+
+def _table_sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sigmoid as fastText looks it up: by steps of 1/32 from -8 to 8."""
+    steps = np.floor(np.clip(scores, -8, 8) * 32) / 32
+    return np.where(scores < -8, 0.0, np.where(scores > 8, 1.0, 1 / (1 + np.exp(-steps))))
 
 
 def tokens_of(text: str) -> list[str]:

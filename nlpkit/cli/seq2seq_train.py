@@ -1,0 +1,127 @@
+"""``nlpkit seq2seq train``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nlpkit import modeldir
+from nlpkit.cli import options, seq2seq_pairs
+from nlpkit.cli.flags import with_settings
+from nlpkit.cli.frame import UsageError
+from nlpkit.cli.output import Notes
+from nlpkit.cli.progress_training import draw_run, prepare_torch
+from nlpkit.settings import DATA
+from nlpkit.tasks.translate.settings import TranslateSettings
+
+if TYPE_CHECKING:
+    from nlpkit.tasks.translate.train import TranslateRun
+
+
+@with_settings(TranslateSettings)
+def train(
+    settings: TranslateSettings,
+    pairs: seq2seq_pairs.Pairs = None,
+    output: options.NewModel = ...,  # type: ignore[assignment]
+    source: seq2seq_pairs.SourceFile = None,
+    target: seq2seq_pairs.TargetFile = None,
+    source_columns: seq2seq_pairs.SourceColumns = None,
+    target_column: seq2seq_pairs.TargetColumn = None,
+    dev: Annotated[
+        str | None,
+        typer.Option(
+            "--dev",
+            metavar="FILE",
+            help="Held-out pairs: the best model on them is kept.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    dev_source: Annotated[
+        str | None,
+        typer.Option(
+            "--dev-source", metavar="FILE", help="Held-out sources.", rich_help_panel=DATA
+        ),
+    ] = None,
+    dev_target: Annotated[
+        str | None,
+        typer.Option(
+            "--dev-target", metavar="FILE", help="Held-out targets.", rich_help_panel=DATA
+        ),
+    ] = None,
+    device: options.Device = "auto",
+    threads: options.Threads = 0,
+    force: options.Force = False,
+    resume: options.Resume = False,
+    config: options.Config = None,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Learn to turn sources into targets.
+
+    Without --max-time and --max-iters the data is gone over --epochs 20 times. Under torchrun
+    (torchrun --no-python nlpkit seq2seq train ...) the processes share the work.
+
+    Examples:
+      $ nlpkit seq2seq train sample_corpora/dates.tsv -t char -o dates.model --max-time 20s
+      $ nlpkit seq2seq train sample_corpora/en-ca.tsv -o en-ca.model --max-time 30s
+      $ nlpkit seq2seq train sample_corpora/en-ca.tsv --attention none -o none.model --epochs 1
+      $ nlpkit seq2seq train sample_corpora/en-ca.tsv --model transformer -o t.model --epochs 1
+    """
+    from nlpkit.tasks.translate.train import TranslateRun
+    from nlpkit.training.distributed import Processes
+
+    processes = Processes.from_environment()
+    notes = Notes(quiet or not processes.is_first)
+    _check(settings)
+    if processes.is_first:
+        modeldir.check_new(output, force=force)
+    columns = seq2seq_pairs.pick_columns(source_columns, target_column)
+    data = seq2seq_pairs.load_pairs(pairs, source, target, columns, encoding, errors)
+    held = []
+    if dev is not None or dev_source is not None or dev_target is not None:
+        held = seq2seq_pairs.load_pairs(dev, dev_source, dev_target, columns, encoding, errors)
+    chosen = processes.join(prepare_torch(device, threads, notes))
+    run = TranslateRun(data, settings, dev=held, device=chosen, processes=processes)
+    _describe(run, notes)
+    draw_run(run, output, notes, resume=resume, force=force)
+
+
+def _check(settings: TranslateSettings) -> None:
+    """Options that would do nothing."""
+    transformer = {"norm": settings.norm, "positions": settings.positions}
+    recurrent = {
+        "attention": settings.attention,
+        "input-feeding": settings.input_feeding or None,
+    }
+    if settings.model == "transformer":
+        for name, value in recurrent.items():
+            if value is not None:
+                raise UsageError(f"--{name} is for --model lstm and gru")
+    else:
+        given = [name for name, value in transformer.items() if value is not None]
+        given += ["marian"] if settings.marian else []
+        if given:
+            raise UsageError(f"--{given[0]} needs --model transformer")
+
+
+def _describe(run: TranslateRun, notes: Notes) -> None:
+    """What is learned from, and by what."""
+    shape, left_out = run.model.settings, run.left_out
+    notes.say(f"{len(run.sources):,} pairs to learn from, {len(run.dev):,} held out")
+    for count, why in (
+        (left_out.empty, "had an empty side"),
+        (left_out.long, f"had a side of more than --max-length {run.settings.max_length} tokens"),
+    ):
+        if count:
+            notes.warn(f"{count:,} pairs were left out: they {why}")
+    what = f"{shape.layers} layer{'s' * (shape.layers > 1)}, width {shape.dim}"
+    if shape.model != "transformer":
+        what += f", attention {shape.attention}"
+    picked = "auto picked " if run.settings.model == "auto" else ""
+    sizes = f"{len(run.source):,}" if shape.joint else f"{len(run.source):,} + {len(run.target):,}"
+    notes.say(
+        f"{picked}{shape.model}, {what}; vocabulary {sizes}, of which {shape.written:,} are "
+        f"written; {run.model.count_parameters():,} parameters"
+    )

@@ -1,0 +1,301 @@
+"""``nlpkit seq2seq predict``, ``score`` and ``attention``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from nlpkit.cli import options, seq2seq_pairs
+from nlpkit.cli.flags import with_settings
+from nlpkit.cli.frame import UsageError
+from nlpkit.cli.output import Notes, Writer, open_output
+from nlpkit.tasks.translate.settings import PredictSettings
+
+if TYPE_CHECKING:
+    from nlpkit.tasks.translate.model import Answer, Translator
+
+_AT_ONCE = 1024  # lines that are sorted by length together
+_STRANGE = 0.5  # share of unknown tokens from which on something is wrong
+
+Quantize = Annotated[
+    Literal["none", "int8"], typer.Option("--quantize", help="Weights of 8 bits: faster.")
+]
+
+
+def open_translator(
+    model: str, device: str, threads: int, quantize: str, notes: Notes, tokens: int = 10_000
+) -> Translator:
+    """A model on its device."""
+    import torch
+
+    from nlpkit.device import pick_device
+    from nlpkit.tasks.translate.model import Translator
+
+    torch.set_num_threads(options.resolve_jobs(threads))
+    translator = Translator.load(model)
+    device = "cpu" if device == "auto" and quantize == "int8" else device
+    chosen = pick_device(device, translator.work(tokens))
+    translator.model.to(chosen)
+    if quantize == "int8":
+        translator.quantize()
+    notes.say(f"device {chosen}")
+    return translator
+
+
+@with_settings(PredictSettings)
+def predict(
+    model: options.Model,
+    settings: PredictSettings,
+    inputs: options.Inputs = None,
+    terms: Annotated[
+        str | None,
+        typer.Option(
+            "--terms", metavar="FILE", help="source term<TAB>target term: it must be used."
+        ),
+    ] = None,
+    output: options.Output = "-",
+    format: Annotated[
+        Literal["text", "tsv", "jsonl"] | None,
+        typer.Option("--format", "-f", help="text: answers; tsv: line, score, answer."),
+    ] = None,
+    json: options.Json = False,
+    quantize: Quantize = "none",
+    stats: Annotated[bool, typer.Option("--stats", help="Say how fast it was, on stderr.")] = False,
+    device: options.UseDevice = "auto",
+    threads: options.Threads = 0,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Turn each line into what the model makes of it.
+
+    Features of a source stand behind a tab (gehen<TAB>V;PST). With --nbest there are several lines
+    for each line read, best first: line number, score, answer. The score is the log-probability
+    divided by the length penalty ((5 + tokens) / 6) ** N of --length-penalty. Keys of --json:
+    source, text, score, log_probability, tokens; with --nbest a list of these in nbest.
+
+    Examples:
+      $ nlpkit seq2seq train sample_corpora/en-ca.tsv -o en-ca.model --max-time 30s
+      $ echo "The old cat sleeps in the garden." | nlpkit seq2seq predict en-ca.model
+      $ echo "The old cat sleeps." | nlpkit seq2seq predict en-ca.model --nbest 3 --beams 5
+      $ echo "The old cat sleeps." | nlpkit seq2seq predict en-ca.model --sampling --seed 7
+    """
+    from nlpkit.device import memory_advice
+    from nlpkit.settings import check
+    from nlpkit.tasks.translate.terms import read_terms
+    from nlpkit.textio import read_blocks
+
+    check(settings)
+    notes = Notes(quiet)
+    if settings.nbest > settings.beams and not settings.sampling:
+        raise UsageError(f"--nbest {settings.nbest} needs --beams {settings.nbest} or more")
+    if settings.sampling and terms is not None:
+        raise UsageError("--terms are found by searching: not with --sampling")
+    shown = options.pick_format(format, json, "text" if settings.nbest == 1 else "tsv")
+    if shown == "text" and settings.nbest > 1:
+        raise UsageError("--format text has one answer a line: not with --nbest")
+    glossary = [] if terms is None else read_terms(terms)
+    paths = options.resolve_inputs(inputs)
+    translator = open_translator(model, device, threads, quantize, notes)
+    counts = _Counts()
+    started = time.perf_counter()
+    with open_output(output) as out, memory_advice("a smaller --batch-size or fewer --beams"):
+        for block in read_blocks(paths, encoding=encoding, errors=errors):
+            for lines in _groups(block.lines(errors)):
+                answers = translator.predict(lines, settings, terms=glossary, first=counts.lines)
+                _write_answers(out, translator, lines, answers, shown, settings, counts.lines)
+                counts.add(translator, lines, answers)
+                out.flush()
+    _say_counts(counts, translator, notes)
+    if stats:
+        seconds = max(time.perf_counter() - started, 1e-9)
+        Notes().say(
+            f"{counts.lines:,} lines, {counts.tokens:,} tokens in {seconds:.2f} s, "
+            f"{counts.tokens / seconds:,.1f} tokens/s"
+        )
+
+
+def _groups(lines: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(lines), _AT_ONCE):
+        yield lines[start : start + _AT_ONCE]
+
+
+class _Counts:
+    """What happened, to be told in the end."""
+
+    def __init__(self) -> None:
+        self.lines = self.tokens = self.cut = self.loops = self.incomplete = 0
+        self.read = self.unknown = 0
+
+    def add(
+        self, translator: Translator, lines: Sequence[str], answers: Sequence[Sequence[Answer]]
+    ) -> None:
+        from nlpkit.models.seq2seq_settings import UNKNOWN
+
+        self.lines += len(lines)
+        for one in answers:
+            self.tokens += len(one[0].ids) + 1
+            self.cut += one[0].cut
+            self.loops += one[0].cut > 0
+            self.incomplete += not one[0].complete
+        for line in lines:
+            ids = translator.source.encode(line)
+            self.read += len(ids)
+            self.unknown += ids.count(UNKNOWN)
+
+
+def _say_counts(counts: _Counts, translator: Translator, notes: Notes) -> None:
+    if translator.too_long:
+        notes.warn(
+            f"{translator.too_long:,} lines are longer than the model's "
+            f"{translator.longest} tokens and were cut (try: nlpkit sentences first)"
+        )
+    share = counts.unknown / max(1, counts.read)
+    if share > _STRANGE:
+        notes.warn(f"{share:.0%} of the input is unknown to the model: is it another language?")
+    if counts.loops:
+        notes.warn(
+            f"{counts.loops:,} answers went round in circles: {counts.cut:,} words were cut "
+            "(--keep-loops leaves them)"
+        )
+    if counts.incomplete:
+        notes.warn(f"{counts.incomplete:,} answers lack a term of --terms")
+
+
+def _write_answers(
+    out: Writer,
+    translator: Translator,
+    lines: Sequence[str],
+    answers: Sequence[Sequence[Answer]],
+    shown: str,
+    settings: PredictSettings,
+    first: int,
+) -> None:
+    for number, (line, found) in enumerate(zip(lines, answers, strict=True), first + 1):
+        if shown == "jsonl":
+            records = [_record(translator, answer) for answer in found]
+            more = {"nbest": records} if settings.nbest > 1 else {}
+            out.write_json({"source": line, **records[0], **more})
+            continue
+        for answer in found:
+            text = " ".join(answer.text.splitlines())  # a line for a line, whatever is in it
+            if shown == "tsv":
+                out.write(f"{number}\t{answer.score:.4f}\t{text}\n")
+            else:
+                out.write(f"{text}\n")
+
+
+def _record(translator: Translator, answer: Answer) -> dict[str, Any]:
+    return {
+        "text": answer.text,
+        "score": round(answer.score, 5),
+        "log_probability": round(answer.log_probability, 5),
+        "tokens": [translator.target.show(index) for index in answer.ids],
+    }
+
+
+def score(
+    model: options.Model,
+    pairs: seq2seq_pairs.Pairs = None,
+    source: seq2seq_pairs.SourceFile = None,
+    target: seq2seq_pairs.TargetFile = None,
+    source_columns: seq2seq_pairs.SourceColumns = None,
+    target_column: seq2seq_pairs.TargetColumn = None,
+    json: options.Json = False,
+    device: options.UseDevice = "auto",
+    threads: options.Threads = 0,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Say how likely given targets are: their log-probability, natural logarithm.
+
+    Columns and keys: log_probability, tokens (the end counts), perplexity of a token, source,
+    target.
+
+    Examples:
+      $ nlpkit seq2seq train sample_corpora/en-ca.tsv -o en-ca.model --max-time 30s
+      $ printf 'The cat sleeps.\\tEl gat dorm.\\n' | nlpkit seq2seq score en-ca.model
+    """
+    import math
+
+    columns = seq2seq_pairs.pick_columns(source_columns, target_column)
+    data = seq2seq_pairs.load_pairs(pairs, source, target, columns, encoding, errors)
+    translator = open_translator(model, device, threads, "none", Notes(quiet))
+    with open_output("-") as out:
+        for start in range(0, len(data), _AT_ONCE):
+            some = data[start : start + _AT_ONCE]
+            for pair, found in zip(some, translator.score(some), strict=True):
+                record = {
+                    "log_probability": round(found.log_probability, 5),
+                    "tokens": found.tokens,
+                    "perplexity": round(
+                        math.exp(min(700.0, -found.log_probability / max(1, found.tokens))), 4
+                    ),
+                    "source": pair.source,
+                    "target": pair.target,
+                }
+                if json:
+                    out.write_json(record)
+                else:
+                    out.write("\t".join(map(str, record.values())) + "\n")
+
+
+def attention(
+    model: options.Model,
+    source: Annotated[str, typer.Argument(metavar="TEXT", help="What to read.")],
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ANSWER", help="What stands for it.", show_default="the model's answer"
+        ),
+    ] = None,
+    format: Annotated[
+        Literal["map", "pharaoh", "jsonl"] | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="map: a heat map; pharaoh: 0-0 1-2, source-target.",
+            show_default="map",
+        ),
+    ] = None,
+    json: options.Json = False,
+    plot: Annotated[
+        str | None, typer.Option("--plot", metavar="FILE", help="Draw it to .png, .svg or .html.")
+    ] = None,
+) -> None:
+    """Show what each target token looks at: the soft alignment.
+
+    Of a Transformer, the mean of the heads of the last layer. In Pharaoh's format each target token
+    is aligned with the source token that it looks at most. Keys of --json: source, target (tokens),
+    weights (a row for each target token, which adds up to 1).
+
+    Examples:
+      $ nlpkit seq2seq train sample_corpora/en-ca.tsv -o en-ca.model --max-time 30s
+      $ nlpkit seq2seq attention en-ca.model "The old cat sleeps."
+      $ nlpkit seq2seq attention en-ca.model "The old cat sleeps." "El gat vell dorm." -f pharaoh
+      $ nlpkit seq2seq attention en-ca.model "The old cat sleeps." --plot alignment.svg
+    """
+    from nlpkit.tasks.translate.alignment import check_drawing, draw_alignment, heat_map, pharaoh
+
+    shown = options.pick_format(format, json, "map")
+    if plot is not None:
+        check_drawing(plot)
+    translator = open_translator(model, "cpu", 1, "none", Notes(True))
+    if target is None:
+        target = translator.translate([source])[0]
+    read, written, weights = translator.align(source, target)
+    rows = weights.tolist()
+    if plot is not None:
+        draw_alignment(read, written, rows, plot)
+    with open_output("-") as out:
+        if shown == "jsonl":
+            rounded = [[round(value, 5) for value in row] for row in rows]
+            out.write_json({"source": read, "target": written, "weights": rounded})
+        elif shown == "pharaoh":
+            out.write(pharaoh(rows) + "\n")
+        else:
+            out.write_styled(out.safe(heat_map(read, written, rows)) + "\n")

@@ -1,0 +1,194 @@
+"""``nlpkit vectors align``, ``shift`` and ``bias``: two spaces side by side, and what one holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from nlpkit import settings as limits
+from nlpkit import textio
+from nlpkit.cli import options
+from nlpkit.cli import vectors_options as shared
+from nlpkit.cli.flags import with_settings
+from nlpkit.cli.frame import UsageError
+from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
+from nlpkit.errors import NlpkitError
+from nlpkit.vectors.settings import AlignSettings
+
+First = Annotated[str, typer.Argument(metavar="A", help="The vectors that are turned.")]
+Second = Annotated[str, typer.Argument(metavar="B", help="The vectors in whose space they end.")]
+
+
+@with_settings(AlignSettings)
+def align(
+    first: First,
+    second: Second,
+    output: shared.NewVectors,
+    settings: AlignSettings,
+    dictionary: Annotated[
+        str | None,
+        typer.Option(
+            "--dictionary",
+            metavar="FILE",
+            help="Pairs of words, one of A and one of B a line.",
+            show_default="words that both have",
+        ),
+    ] = None,
+    seed: options.Seed = AlignSettings.seed,
+    to: shared.To = None,
+    force: options.Force = False,
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Rotate vectors into the space of others, so that both can be asked together.
+
+    The rotation is learned from pairs of words (orthogonal Procrustes) and tested on a held-out
+    part of them: columns (keys of jsonl) pairs, held_out, and how often the right word of B is the
+    nearest or among five, by cosine (cosine@1, cosine@5) and with hubs taken down (csls@1, csls@5).
+
+    Examples:
+      $ nlpkit vectors align world.model counts.model -o turned.model --force
+      $ nlpkit vectors align german.vec english.vec --dictionary de-en.txt -o german-english.model
+    """
+    from nlpkit.vectors.align import align as turn
+    from nlpkit.vectors.align import shared_words
+
+    shown, notes = rows_format(format, json), Notes(quiet)
+    shared.check_output(output, to, force)
+    a, b = shared.open_vectors(first, notes), shared.open_vectors(second, notes)
+    pairs = _read_dictionary(dictionary) if dictionary is not None else shared_words(a, b)
+    turned, found = turn(a, b, pairs, replace(settings, seed=seed))
+    shared.save_vectors(turned, output, to, force, notes, source=first, aligned_to=second)
+    columns = ["pairs", "held_out", *found.precision]
+    with open_output("-") as out:
+        row = [found.pairs, found.held_out, *found.precision.values()]
+        write_rows(out, columns, [row], shown)
+
+
+def _read_dictionary(path: str) -> list[tuple[str, str]]:
+    pairs = []
+    for number, line in enumerate(textio.read_lines(path), 1):
+        fields = line.split("\t") if "\t" in line else line.split()
+        if not fields:
+            continue
+        if len(fields) != 2:
+            raise NlpkitError(
+                f"{path}: line {number}: expected two words, found {len(fields)}",
+                hint="word<TAB>word",
+            )
+        pairs.append((fields[0], fields[1]))
+    if not pairs:
+        raise NlpkitError(f"{path}: no pairs of words in it", hint="word<TAB>word a line")
+    return pairs
+
+
+def shift(
+    first: Annotated[str, typer.Argument(metavar="A", help="Vectors of the one text or time.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Vectors of the other.")],
+    more_first: Annotated[
+        list[str] | None,
+        typer.Option("--also-a", metavar="VECTORS", help="A with another seed; may be repeated."),
+    ] = None,
+    more_second: Annotated[
+        list[str] | None,
+        typer.Option("--also-b", metavar="VECTORS", help="B with another seed; may be repeated."),
+    ] = None,
+    number: Annotated[
+        int, typer.Option("--number", "-n", min=1, max=limits.MANY, help="Words to show.")
+    ] = 20,
+    neighbours: Annotated[
+        int, typer.Option("--neighbours", min=1, max=1_000, help="Neighbours to show of each.")
+    ] = AlignSettings.neighbours,
+    restrict: shared.Restrict = None,
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """List the words that moved most between two spaces, with their neighbours in both.
+
+    Columns (keys of jsonl): word, shift (1 - cosine after A is rotated onto B), low and high (over
+    all pairs of runs), before and after (nearest words). Runs with other seeds, given by --also-a
+    and --also-b, tell a change of meaning from one of chance.
+
+    Examples:
+      $ nlpkit vectors shift world.model counts.model -n 5 --restrict 200
+      $ nlpkit vectors shift 1900.model 2000.model --also-a 1900b.model --also-b 2000b.model
+    """
+    from nlpkit.vectors.align import shifts
+
+    shown, notes = rows_format(format, json), Notes(quiet)
+    firsts = [shared.open_vectors(path, notes) for path in [first, *(more_first or [])]]
+    seconds = [shared.open_vectors(path, notes) for path in [second, *(more_second or [])]]
+    if len({vectors.dim for vectors in [*firsts, *seconds]}) > 1:
+        raise NlpkitError("the vectors differ in length", hint="nlpkit vectors pca")
+    chosen = AlignSettings(restrict=restrict, neighbours=neighbours)
+    found = shifts(firsts, seconds, chosen, number)
+    rows = [
+        (one.word, one.shift, one.low, one.high, " ".join(one.before), " ".join(one.after))
+        for one in found
+    ]
+    with open_output("-") as out:
+        write_rows(out, ["word", "shift", "low", "high", "before", "after"], rows, shown)
+
+
+def bias(
+    model: shared.ModelOption,
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE", help="Tests: four lines of words each, ': name' lines between them."
+        ),
+    ] = None,
+    seed: options.Seed = 1,
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Test what a set of vectors associates with what (WEAT).
+
+    A test is four lines of words: two lists of targets (flowers, insects), then two of attributes
+    (pleasant, unpleasant). Columns (keys of jsonl): test, effect (in standard deviations, above 0
+    when the first targets go with the first attributes), p (one-sided, by permutation), known and
+    words (how many of the words have a vector).
+
+    Examples:
+      $ printf 'king prince\\nqueen princess\\nman\\nwoman\\n' | nlpkit vectors bias -m world.model
+    """
+    from nlpkit.vectors.bias import weat
+
+    shown = rows_format(format, json)
+    vectors = shared.open_vectors(model, Notes(quiet))
+    lines = [
+        line
+        for block in options.read_inputs(file, "utf-8", "strict")
+        for line in block.lines("strict")
+    ]
+    rows = []
+    for name, lists in _tests(lines, file or "standard input"):
+        found = weat(vectors, (lists[0], lists[1]), (lists[2], lists[3]), seed=seed)
+        rows.append((name, found.effect, found.p, found.known, found.words))
+    with open_output("-") as out:
+        write_rows(out, ["test", "effect", "p", "known", "words"], rows, shown)
+
+
+def _tests(lines: list[str], name: str) -> list[tuple[str, list[list[str]]]]:
+    tests: list[tuple[str, list[list[str]]]] = []
+    for line in lines:
+        if line.startswith(":"):
+            tests.append((line[1:].strip(), []))
+        elif line.strip():
+            if not tests:
+                tests.append(("1", []))
+            tests[-1][1].append(line.replace(",", " ").split())
+    if not tests:
+        raise UsageError(f"{name}: no lists of words in it")
+    for test, lists in tests:
+        if len(lists) != 4:
+            raise NlpkitError(
+                f"{name}: test {test} has {len(lists)} lists of words, not 4",
+                hint="two lines of targets, then two of attributes",
+            )
+    return tests

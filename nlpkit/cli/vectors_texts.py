@@ -1,0 +1,124 @@
+"""``nlpkit vectors embed`` and ``search``: whole texts by the vectors of their words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from nlpkit.cli import options
+from nlpkit.cli import vectors_options as shared
+from nlpkit.cli.flags import with_settings
+from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
+from nlpkit.errors import NlpkitError
+from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.vectors.settings import QUERY, TextSettings
+
+
+@with_settings(TextSettings)
+def embed(
+    model: shared.ModelOption,
+    settings: TextSettings,
+    inputs: options.Inputs = None,
+    tokenizer: options.TokenizerName = "word",
+    pattern: options.Pattern = None,
+    lower: options.Lower = False,
+    output: options.Output = "-",
+    format: options.TextFormat = None,
+    json: options.Json = False,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Turn each line of text into one vector, by the vectors of its words.
+
+    A line of numbers for a line of text; jsonl has the keys text and vector. A text without a known
+    word is zeros. What texts have in common is estimated from the first 10,000 lines, which are
+    therefore read before anything is written; the rest is a stream.
+
+    Examples:
+      $ nlpkit vectors embed -m world.model sample_corpora/tales.txt --lower | head -2
+      $ echo "the king and the queen" | nlpkit vectors embed -m world.model --method mean --json
+    """
+    from nlpkit.vectors.texts import TextVectors
+
+    shown = options.pick_format(format, json, "text")
+    pipeline = Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower))
+    embedder = TextVectors(shared.open_vectors(model, Notes(quiet)), settings)
+    blocks = options.read_inputs(inputs, encoding, errors)
+    waiting: list[str] = []
+
+    def texts() -> Iterator[list[str]]:
+        for block in blocks:
+            for line in block.lines(errors):
+                waiting.append(line)
+                yield pipeline.shown(line)
+
+    with open_output(output) as out:
+        for rows in embedder.stream(texts()):
+            lines, waiting[:] = waiting[: len(rows)], waiting[len(rows) :]
+            for line, row in zip(lines, rows.tolist(), strict=True):
+                if shown == "jsonl":
+                    out.write_json({"text": line, "vector": row})
+                else:
+                    out.write(" ".join(f"{number:.9g}" for number in row) + "\n")
+            out.flush()
+
+
+@with_settings(TextSettings)
+def search(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Lines to search; - is standard input.")
+    ],
+    queries: Annotated[
+        list[str], typer.Argument(metavar="QUERY...", help="What to look for, in words.")
+    ],
+    model: shared.ModelOption,
+    settings: TextSettings,
+    number: shared.Number = QUERY.n,
+    tokenizer: options.TokenizerName = "word",
+    pattern: options.Pattern = None,
+    lower: options.Lower = False,
+    format: options.RowsFormat = None,
+    json: options.Json = False,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
+    quiet: options.Quiet = False,
+) -> None:
+    """Rank the lines of a file by how near they are to a query, by the vectors of their words.
+
+    A line is found when its words mean the like, whether or not it has a word of the query. Columns
+    (keys of jsonl): query, score (a cosine), line (its number) and text. The file is a stream: only
+    the best lines are kept.
+
+    Examples:
+      $ nlpkit vectors search sample_corpora/world.txt "a royal family" -m world.model -n 3
+      $ nlpkit vectors search sample_corpora/world.txt paris bread -m world.model -n 2 --json
+    """
+    from nlpkit.vectors.texts import Line, TextVectors
+    from nlpkit.vectors.texts import search as find
+
+    shown = rows_format(format, json)
+    pipeline = Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower))
+    vectors = shared.open_vectors(model, Notes(quiet))
+    wanted = [pipeline.shown(query) for query in queries]
+    for query, words in zip(queries, wanted, strict=True):
+        if not any(vectors.knows(word) for word in words):
+            raise NlpkitError(f"no word of {query!r} is known", hint="other words, or --lower")
+
+    def lines() -> Iterator[Line]:
+        line = 0
+        for block in options.read_inputs([file], encoding, errors):
+            for text in block.lines(errors):
+                line += 1
+                yield Line(line, text, pipeline.shown(text))
+
+    found = find(TextVectors(vectors, settings), wanted, lines(), number)
+    rows = [
+        (query, one.score, one.line, one.text)
+        for query, ranked in zip(queries, found, strict=True)
+        for one in ranked
+    ]
+    with open_output("-") as out:
+        write_rows(out, ["query", "score", "line", "text"], rows, shown)

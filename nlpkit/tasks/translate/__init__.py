@@ -1,0 +1,1 @@
+"""One sequence into another: translation, pronunciation, inflection."""

@@ -1,0 +1,355 @@
+"""An encoder-decoder with its codecs: text in, text out. Predict, score, align."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nlpkit import modeldir, registry, schema
+from nlpkit.errors import NlpkitError
+from nlpkit.generate.beam import BeamSettings, Hypothesis, beam_search
+from nlpkit.generate.constraints import Constraints
+from nlpkit.generate.sampling import SamplingSettings
+from nlpkit.generate.targets import sample_targets
+from nlpkit.models.seq2seq import EncoderDecoder, Memory, empty_seq2seq
+from nlpkit.models.seq2seq_settings import END, PAD, UNKNOWN, Seq2SeqArchitecture
+from nlpkit.tasks.translate.codecs import Codec, SubwordTokens, read_codec
+from nlpkit.tasks.translate.data import Pair
+from nlpkit.tasks.translate.loops import cut_loops
+from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
+from nlpkit.tasks.translate.terms import Term, find_terms
+from nlpkit.training.batches import Ragged, plan
+
+_SPARE = 10  # tokens that an answer may have beyond its share
+
+
+@dataclass
+class Answer:
+    """What a model made of a source."""
+
+    text: str
+    score: float  # the log-probability, divided by the length penalty, with coverage
+    log_probability: float
+    ids: list[int] = field(repr=False)
+    attention: Tensor | None = field(default=None, repr=False)  # (T, S)
+    cut: int = 0  # words that were cut, because they were repeated over and over
+    complete: bool = True  # whether all terms are in it
+
+
+class PairScore(NamedTuple):
+    """How likely a target is, given its source."""
+
+    log_probability: float
+    tokens: int  # the end counts
+
+
+class Translator(modeldir.Model):
+    """A model and its codecs.
+
+    >>> Translator.load("de.model").translate(["Good morning."])  # doctest: +SKIP
+    ['Guten Morgen.']
+    """
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        source: Codec,
+        target: Codec,
+        config: modeldir.ModelConfig | None = None,
+    ) -> None:
+        self.model, self.source, self.target = model, source, target
+        self.config = config or modeldir.ModelConfig(
+            kind=registry.SEQ2SEQ, settings={"architecture": model.settings.to_dict()}
+        )
+        self.too_long = 0  # sources that had to be cut
+
+    def __repr__(self) -> str:
+        shape = self.model.settings
+        what = shape.model if shape.model == "transformer" else f"{shape.model}, {shape.attention}"
+        return (
+            f"<Translator: {what}, width {shape.dim}, {self.model.count_parameters():,} parameters>"
+        )
+
+    # --- files ----------------------------------------------------------------------------------
+
+    def write(self, folder: Path) -> None:
+        """Write everything but ``config.json`` into a folder that ``modeldir.create`` gave."""
+        self.source.write(folder, "source")
+        if self.target is not self.source:
+            self.target.write(folder, "target")
+        tensors = dict(self.model.state_dict())
+        if self.model.settings.joint:
+            tensors.pop("source_table.weight")
+        modeldir.write_weights(folder, tensors)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Translator:
+        """Read a model folder."""
+        folder = Path(path)
+        config = modeldir.load_config(path, kind=registry.SEQ2SEQ)
+        where = f"{folder / modeldir.CONFIG}: settings"
+        schema.read(TranslateSettings, config.settings, where, others=True)
+        shape = Seq2SeqArchitecture.from_dict(
+            config.settings.get("architecture"), f"{where}.architecture"
+        )
+        source = read_codec(folder, "source", shape.padded(shape.source_vocab))
+        target = source
+        if not shape.joint or any(folder.glob("target.*")):
+            target = read_codec(folder, "target", shape.padded(shape.target_vocab))
+        for name, codec, size in (
+            ("source", source, shape.source_vocab),
+            ("target", target, shape.target_vocab),
+        ):
+            if len(codec) != size:
+                raise NlpkitError(
+                    f"{path}: the {name} side has {len(codec)} ids, the model {size}",
+                    hint=schema.AGAIN,
+                )
+        return cls(read_seq2seq(folder, shape).to(device), source, target, config)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.model.parameters()).device
+
+    def work(self, tokens: int) -> int:
+        """About how many multiply-adds it takes to read or write so many tokens."""
+        return tokens * self.model.count_parameters()
+
+    def quantize(self) -> None:
+        """Turn weights into 8-bit integers; the model can then be used, not trained or saved."""
+        if self.device.type != "cpu":
+            raise NlpkitError("8-bit weights are for the CPU", hint="`device` cpu")
+        self.model.quantize()
+
+    # --- use ------------------------------------------------------------------------------------
+
+    def translate(self, texts: Sequence[str], **settings: object) -> list[str]:
+        """The best answer for each text; settings are those of ``PredictSettings``."""
+        chosen = PredictSettings(**settings)  # type: ignore[arg-type]
+        return [answers[0].text for answers in self.predict(texts, chosen)]
+
+    def encode_sources(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids that the encoder reads, with the end; what is too long is cut."""
+        rows = [[*self.source.encode(text), END] for text in texts]
+        longest = self.longest
+        if longest is not None:
+            self.too_long += sum(len(row) > longest for row in rows)
+            rows = [row if len(row) <= longest else [*row[: longest - 1], END] for row in rows]
+        return rows
+
+    @property
+    def longest(self) -> int | None:
+        """The most tokens that the model can read or write; nothing if there is no limit."""
+        shape = self.model.settings
+        bounded = shape.model == "transformer" or shape.attention == "location"
+        return shape.max_length if bounded else None
+
+    def encode_batch(self, rows: Sequence[Sequence[int]]) -> Memory:
+        """What the decoder looks at, for some sources."""
+        idx, inside = Ragged(rows).pad(range(len(rows)), PAD).tensors(self.device)
+        return self.model.encode(idx, inside)
+
+    @torch.inference_mode()
+    def predict(
+        self,
+        texts: Sequence[str],
+        settings: PredictSettings | None = None,
+        *,
+        terms: Sequence[Term] = (),
+        first: int = 0,  # the number of the first text, for sampling
+        look: bool = False,
+    ) -> list[list[Answer]]:
+        """For each text its ``nbest`` answers, the best first. What is empty has an empty answer.
+
+        The answers do not depend on ``batch_size``, nor on ``nbest``.
+        """
+        settings = settings or PredictSettings()
+        if settings.nbest > settings.beams and not settings.sampling:
+            raise NlpkitError(
+                f"`nbest` {settings.nbest} is more than `beams` {settings.beams}",
+                hint=f"`beams` {settings.nbest}",
+            )
+        self.model.eval()
+        rows = self.encode_sources(texts)
+        full = [number for number, row in enumerate(rows) if len(row) > 1 or not self._blank(row)]
+        answers: list[list[Answer]] = [[Answer("", 0.0, 0.0, [])] for _ in rows]
+        lengths = [len(rows[number]) for number in full]
+        for group in plan(lengths, tokens=1 << 40, most_rows=settings.batch_size):
+            numbers = [full[place] for place in group]
+            found = self._search(
+                [rows[n] for n in numbers],
+                [texts[n] for n in numbers],
+                [first + n for n in numbers],
+                settings,
+                terms,
+                look,
+            )
+            for number, hypotheses in zip(numbers, found, strict=True):
+                answers[number] = [
+                    self._answer(texts[number], one, settings)
+                    for one in hypotheses[: settings.nbest]
+                ]
+        return answers
+
+    @staticmethod
+    def _blank(row: Sequence[int]) -> bool:
+        return len(row) == 1
+
+    def _search(
+        self,
+        rows: list[list[int]],
+        texts: list[str],
+        numbers: list[int],
+        settings: PredictSettings,
+        terms: Sequence[Term],
+        look: bool,
+    ) -> list[list[Hypothesis]]:
+        prefix = self.target.encode(settings.prefix) if settings.prefix else []
+        self._check_written(prefix, settings.prefix)
+        limits = [int(settings.max_length * len(row)) + _SPARE + len(prefix) for row in rows]
+        if self.longest is not None:
+            limits = [min(limit, self.longest) for limit in limits]
+        memory = self.encode_batch(rows)
+        look = look or settings.copy_unknown
+        if settings.sampling:
+            sampling = SamplingSettings(
+                temperature=settings.temperature, top_k=settings.top_k, top_p=settings.top_p
+            )
+            return sample_targets(
+                self.model,
+                memory,
+                sampling,
+                limits,
+                seeds=[(settings.seed * 1_000_003 + n) % 2**63 for n in numbers],
+                count=settings.nbest,
+                prefix=prefix,
+            )
+        wanted = [self._constraints(text, terms) for text in texts]
+        most = max((sum(map(len, one.terms)) for one in wanted if one is not None), default=0)
+        beam = BeamSettings(
+            # every number of tokens of terms needs a beam of its own
+            beams=max(settings.beams, most + 1 if most else 1),
+            length_penalty=settings.length_penalty,
+            coverage=settings.coverage,
+            no_repeat_ngram=settings.no_repeat_ngram,
+            unknown=settings.copy_unknown,
+            look=look,
+        )
+        return beam_search(self.model, memory, beam, limits, prefix=prefix, constraints=wanted)
+
+    def _check_written(self, ids: Sequence[int], text: str) -> None:
+        """Refuse what the model never writes."""
+        known = None if self.model.written_ids is None else set(self.model.written_ids.tolist())
+        if UNKNOWN in ids or (known is not None and not known.issuperset(ids)):
+            raise NlpkitError(f"the model cannot write {text!r}", hint="words of the training data")
+
+    def _constraints(self, text: str, terms: Sequence[Term]) -> Constraints | None:
+        """The terms of a source, as places in the head."""
+        places = None if self.model.written_ids is None else self.model.label_table()
+        phrases = []
+        for term in find_terms(text, terms):
+            space = " " if isinstance(self.target.tokens, SubwordTokens) else ""
+            ids = self.target.encode(space + term.target)
+            self._check_written(ids, term.target)
+            phrases.append(tuple(ids if places is None else places[torch.tensor(ids)].tolist()))
+        return Constraints(tuple(phrases)) if phrases else None
+
+    def _answer(self, source: str, found: Hypothesis, settings: PredictSettings) -> Answer:
+        unknown: list[str] = []
+        if settings.copy_unknown and found.attention is not None:
+            pieces = [token for token, _ in self.source.pieces(source)]
+            for place, index in enumerate(found.ids):
+                if index == UNKNOWN and pieces:
+                    looked = found.attention[place, : len(pieces)]  # not at the end mark
+                    unknown.append(pieces[int(looked.argmax())])
+        text, cut = self.target.decode(found.ids, unknown).strip(), 0
+        if not settings.keep_loops:
+            text, cut = cut_loops(source.partition("\t")[0], text)
+        return Answer(
+            text,
+            found.score,
+            found.log_probability,
+            found.ids,
+            found.attention,
+            cut,
+            found.complete,
+        )
+
+    def target_rows(self, targets: Sequence[str]) -> list[list[int]]:
+        """Ids of targets, with what they begin after and their end."""
+        return [[self.model.settings.start, *self.target.encode(text), END] for text in targets]
+
+    @torch.inference_mode()
+    def score(self, pairs: Sequence[Pair], batch_tokens: int = 8192) -> Iterator[PairScore]:
+        """The log-probability of each target, in order."""
+        self.model.eval()
+        sources = self.encode_sources([pair.source for pair in pairs])
+        targets = self.target_rows([pair.target for pair in pairs])
+        longest = self.longest
+        if longest is not None:
+            targets = [row[: longest + 1] for row in targets]
+        found: list[PairScore] = [PairScore(0.0, 0)] * len(pairs)
+        sizes = [[len(s), len(t)] for s, t in zip(sources, targets, strict=True)]
+        places = self.model.label_table().to(self.device)
+        for group in plan(sizes, tokens=batch_tokens) if pairs else ():
+            memory = self.encode_batch([sources[n] for n in group])
+            idx, _ = Ragged([targets[n] for n in group]).pad(range(len(group)), PAD).tensors()
+            idx = idx.to(self.device)
+            inside = torch.arange(idx.size(1) - 1, device=self.device) < torch.tensor(
+                [len(targets[n]) - 1 for n in group], device=self.device
+            ).unsqueeze(1)
+            chances = self.model.logits(self.model.hidden(idx[:, :-1], memory)).log_softmax(-1)
+            labels = places[idx[:, 1:]]
+            each = chances.gather(2, labels[:, :, None])[:, :, 0] * inside  # (B, T)
+            for number, total, count in zip(
+                group, each.sum(dim=1).tolist(), inside.sum(dim=1).tolist(), strict=True
+            ):
+                found[number] = PairScore(total, count)
+        yield from found
+
+    @torch.inference_mode()
+    def align(self, source: str, target: str) -> tuple[list[str], list[str], Tensor]:
+        """Tokens of both sides with their ends, and what each target token looks at (T, S)."""
+        self.model.eval()
+        row, [goal] = self.encode_sources([source]), self.target_rows([target])
+        weights = self.model.alignment(
+            torch.tensor([goal[:-1]], device=self.device), self.encode_batch(row)
+        )
+        return (
+            [self.source.show(index) for index in row[0]],
+            [self.target.show(index) for index in goal[1:]],
+            weights[0].float().cpu(),
+        )
+
+
+def read_seq2seq(folder: Path, shape: Seq2SeqArchitecture) -> EncoderDecoder:
+    """The weights of a folder in a model of this shape, checked before memory is asked for."""
+    tensors = modeldir.read_weights(folder)
+    where = str(folder / modeldir.WEIGHTS)
+    if max(shape.layers, shape.depth) > len(tensors):
+        raise NlpkitError(f"{where} has too few tensors for its layers", hint=schema.AGAIN)
+    with torch.device("meta"):
+        state = empty_seq2seq(shape).state_dict()
+    expected: dict[str, schema.Shape] = {name: tuple(part.shape) for name, part in state.items()}
+    if shape.joint:
+        expected.pop("source_table.weight")
+    whole = [name for name, part in state.items() if not part.is_floating_point()]
+    schema.check_tensors(tensors, expected, where, whole=whole)
+    if shape.outputs:
+        ids = tensors["written_ids"]
+        if ids.min() < 0 or ids.max() >= shape.target_vocab or len(ids.unique()) < len(ids):
+            raise NlpkitError(f"{where}: written_ids are not ids of the target", hint=schema.AGAIN)
+    if shape.joint:
+        tensors = {**tensors, "source_table.weight": tensors["target_table.weight"]}
+    model = empty_seq2seq(shape)
+    model.load_state_dict(tensors, assign=True)
+    if shape.joint:
+        model.source_table.weight = model.target_table.weight
+    return model.requires_grad_(False).eval()

@@ -1,0 +1,62 @@
+"""A glossary: terms of the source and what must stand for them in the target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from nlpkit import textio
+from nlpkit.errors import NlpkitError
+
+
+class Term(NamedTuple):
+    """A term and its translation."""
+
+    source: str
+    target: str
+
+
+def read_terms(path: str) -> list[Term]:
+    """A glossary: source term<TAB>target term, a line each."""
+    terms = []
+    for number, line in enumerate(textio.read_lines(path), 1):
+        if not line.strip():
+            continue
+        fields = line.split("\t")
+        if len(fields) != 2 or not all(field.strip() for field in fields):
+            raise NlpkitError(
+                f"{textio.source_name(path)}: line {number}: expected source term<TAB>target term",
+                hint="mend the line",
+            )
+        terms.append(Term(fields[0].strip(), fields[1].strip()))
+    if not terms:
+        raise NlpkitError(f"{textio.source_name(path)}: no terms in it", hint="source<TAB>target")
+    return terms
+
+
+def find_terms(text: str, terms: Iterable[Term]) -> list[Term]:
+    """The terms whose source stands in a text as whole words, longer ones first.
+
+    >>> find_terms("The dogs and a hot dog.", [Term("dog", "Hund"), Term("hot dog", "Hotdog")])
+    [Term(source='hot dog', target='Hotdog')]
+    """
+    found: list[Term] = []
+    taken: list[tuple[int, int]] = []
+    for term in sorted(terms, key=lambda term: -len(term.source)):
+        pattern = rf"(?<!\w){re.escape(term.source)}(?!\w)"
+        for match in re.finditer(pattern, text, re.IGNORECASE):
+            if all(match.end() <= start or end <= match.start() for start, end in taken):
+                taken.append(match.span())
+                found.append(term)
+                break
+    return found
+
+
+def count_missing(texts: Sequence[str], answers: Sequence[str], terms: Sequence[Term]) -> int:
+    """How many terms of the sources are not in their answers."""
+    return sum(
+        term.target.casefold() not in answer.casefold()
+        for text, answer in zip(texts, answers, strict=True)
+        for term in find_terms(text, terms)
+    )

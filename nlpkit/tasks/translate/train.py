@@ -1,0 +1,253 @@
+"""Training an encoder-decoder on pairs, alone or as one of several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nlpkit import modeldir, registry
+from nlpkit import settings as limits
+from nlpkit.device import check_training_memory
+from nlpkit.errors import NlpkitError
+from nlpkit.models.build import make_optimizers
+from nlpkit.models.seq2seq import EncoderDecoder, build_seq2seq
+from nlpkit.models.seq2seq_settings import END, PAD, UNKNOWN, Seq2SeqArchitecture
+from nlpkit.tasks.translate.codecs import Codec, make_codec
+from nlpkit.tasks.translate.data import Pair, without_empty
+from nlpkit.tasks.translate.model import Translator
+from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
+from nlpkit.tasks.translate.start import embed_pairs
+from nlpkit.training.averaging import Averaged
+from nlpkit.training.batches import Batches
+from nlpkit.training.distributed import Processes, Synchronized
+from nlpkit.training.loop import Trainer
+from nlpkit.training.run import Run
+
+MUON_LR = 0.03
+_EPOCHS = 20
+_MEASURED = 200  # pairs of the held-out part that are translated at each evaluation
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Pairs that were not learned from."""
+
+    empty: int
+    long: int
+
+
+class TranslateRun(Run):
+    """Codecs, data, model and trainer of one run.
+
+    >>> pairs = [Pair("one two", "un dos"), Pair("two one", "dos un")] * 4
+    >>> settings = TranslateSettings(tokenizer="word", dim=16, max_iters=3, dtype="float32")
+    >>> run = TranslateRun(pairs, settings)
+    >>> [progress.step for progress in run.steps()]
+    [1, 2, 3]
+    """
+
+    def __init__(
+        self,
+        pairs: Sequence[Pair],
+        settings: TranslateSettings,
+        *,
+        dev: Sequence[Pair] = (),
+        device: torch.device | None = None,
+        processes: Processes | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self.settings = limits.check(settings)
+        self.processes: Processes = processes or Processes()
+        self.device = device or torch.device("cpu")
+        kept, empty = without_empty(pairs)
+        self.dev = list(without_empty(dev).pairs) if dev else []
+        self.source, self.target = _make_codecs(kept, settings)
+        sources = [[*self.source.encode(pair.source), END] for pair in kept]
+        targets = [[*self.target.encode(pair.target), END] for pair in kept]
+        short = [
+            max(len(one), len(other)) <= settings.max_length + 1
+            for one, other in zip(sources, targets, strict=True)
+        ]
+        self.left_out = LeftOut(empty, short.count(False))
+        self.sources = [row for row, fits in zip(sources, short, strict=True) if fits]
+        self.targets = [row for row, fits in zip(targets, short, strict=True) if fits]
+        if not self.sources:
+            raise NlpkitError(
+                f"all {len(kept):,} pairs are longer than `max_length` {settings.max_length}",
+                hint="a larger `max_length`",
+            )
+        self.batch_tokens = settings.pick_batch(sum(map(len, self.targets)))
+        self.model = self._make_model()
+        self._hash = modeldir.data_hash(f"{p.source}\n{p.target}\n".encode() for p in kept)
+        self.trainer: Trainer = self._make_trainer(clock)
+
+    # --- making ---------------------------------------------------------------------------------
+
+    def _make_model(self) -> EncoderDecoder:
+        settings = self.settings
+        written = sorted({END, UNKNOWN, *(index for row in self.targets for index in row)})
+        # in a joint vocabulary what only sources have is never written
+        outputs = len(written) if settings.joint and len(written) < len(self.target) else 0
+        shape = settings.architecture(
+            len(self.sources), len(self.source), len(self.target), outputs
+        )
+        check_training_memory(
+            shape.count_parameters(),
+            self.device,
+            activations=self.batch_tokens * (2 * shape.written + 20 * shape.dim * shape.layers),
+            batch="batch_tokens",
+        )
+        model = build_seq2seq(shape, settings.seed)
+        if model.written_ids is not None:
+            model.written_ids.copy_(torch.tensor(written))
+        if settings.start == "pairs":
+            self._start_from_pairs(model, shape)
+        return model.to(self.device)
+
+    def _start_from_pairs(self, model: EncoderDecoder, shape: Seq2SeqArchitecture) -> None:
+        """Embeddings from counts of what stands in a pair together."""
+        behind = 0 if shape.joint else shape.source_vocab  # where ids of the target begin
+        rows = [
+            [*source, *(index + behind for index in target)]
+            for source, target in zip(self.sources, self.targets, strict=True)
+        ]
+        vectors = embed_pairs(rows, behind + shape.target_vocab, shape.dim, self.settings.seed)
+        if vectors is None:
+            return
+        with torch.no_grad():
+            if not shape.joint:
+                model.source_table.weight.copy_(torch.from_numpy(vectors[:behind]))
+            model.target_table.weight.copy_(torch.from_numpy(vectors[behind:]))
+
+    def _make_trainer(self, clock: Callable[[], float] | None) -> Trainer:
+        settings, processes, model = self.settings, self.processes, self.model
+        begin = model.settings.start
+        batches = Batches(
+            [[begin, *row] for row in self.targets],
+            self.sources,
+            tokens=self.batch_tokens,
+            seed=settings.seed,
+            fill=PAD,
+        )
+        self.per_epoch = max(1, batches.per_epoch // (processes.count * settings.grad_accum))
+        optimizers = make_optimizers(
+            model,
+            optimizer=settings.optimizer,
+            lr=settings.lr or 0.0,
+            muon_lr=MUON_LR,
+            weight_decay=settings.weight_decay or 0.0,
+        )
+        self.averaged = Averaged(model) if settings.average else None
+        wrapped = processes.wrap(model)
+        trained: nn.Module = self.averaged or model
+        if processes.count > 1:
+            trained = Synchronized(trained, wrapped)
+        places = model.label_table().to(self.device)
+
+        def batch_loss(number: int) -> tuple[Tensor, int]:
+            if self.averaged is not None and self.trainer.fraction > 1 - settings.average:
+                self.averaged.update()  # the weights that the step before has left
+            # the processes take turns, so that together they see what one would
+            columns = batches[number * processes.count + processes.rank].columns
+            target, inside = columns[0].tensors(self.device)
+            source, source_inside = columns[1].tensors(self.device)
+            labels = target[:, 1:].masked_fill(~inside[:, 1:], PAD)
+            loss = wrapped(
+                source, source_inside, target[:, :-1], labels, places, settings.smoothing
+            )
+            return loss, int(inside[:, 1:].sum()) * processes.count
+
+        return Trainer(
+            trained,
+            optimizers,
+            batch_loss,
+            settings.loop((settings.epochs or _EPOCHS) * self.per_epoch),
+            evaluate=self.measure if self.dev else None,
+            clock=clock or processes.clock(self.device),
+        )
+
+    # --- measuring ------------------------------------------------------------------------------
+
+    def translator(self) -> Translator:
+        """The model as it is now, ready to be used."""
+        return Translator(self.model, self.source, self.target)
+
+    def measure(self) -> float:
+        """What is to be small on the held-out pairs: their loss, or the share of what is wrong."""
+        translator = self.translator()
+        if self.settings.keep == "loss":
+            return heldout_loss(translator, self.dev)
+        from nlpkit.metrics.text import bleu, exact_matches
+
+        some = self.dev[:_MEASURED]
+        found = translator.predict([pair.source for pair in some], PredictSettings(beams=1))
+        answers = [answer[0].text for answer in found]
+        targets = [pair.target for pair in some]
+        if self.settings.keep == "exact":
+            return 1 - sum(exact_matches(answers, targets)) / len(some)
+        return -bleu(answers, targets).score
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def common_settings(self) -> dict[str, Any]:
+        """What a resumed run must have in common with the first one."""
+        return {**vars(self.settings), "processes": self.processes.count}
+
+    def data_hash(self) -> str:
+        """A fingerprint of the pairs."""
+        return self._hash
+
+    def finish(self) -> Translator:
+        """The best weights, or the mean of the last ones where that is better."""
+        self._means = [] if self.averaged is None else self.averaged.means()
+        found: Translator = super().finish()
+        return found
+
+    def result(self) -> Translator:
+        """The model with its story; the best weights are in it."""
+        best = self.measure() if self.dev else None
+        if self.averaged is not None and self._means:
+            before = {name: value.clone() for name, value in self.model.state_dict().items()}
+            self.averaged.adopt(self._means)
+            mean = self.measure() if self.dev else None
+            if mean is not None and best is not None and mean > best:
+                self.model.load_state_dict(before)
+            else:
+                best = mean
+        translator = self.translator()
+        self.model.eval()
+        recorded = {name: value for name, value in vars(self.settings).items() if value is not None}
+        metrics = {} if best is None else {f"heldout_{self.settings.keep}": abs(best)}
+        translator.config = modeldir.ModelConfig(
+            kind=registry.SEQ2SEQ,
+            settings={**recorded, "architecture": self.model.settings.to_dict()},
+            seed=self.settings.seed,
+            data_hash=self._hash,
+            metrics=metrics,
+        )
+        self.outcome = "; ".join(
+            f"{name.replace('_', ' ')} {value:.4f}" for name, value in metrics.items()
+        )
+        return translator
+
+
+def _make_codecs(pairs: Sequence[Pair], settings: TranslateSettings) -> tuple[Codec, Codec]:
+    source, target = settings.tokenizers
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    if settings.joint:
+        both = make_codec([*sources, *targets], source, settings.vocab_size)
+        return both, both
+    return (
+        make_codec(sources, source, settings.vocab_size),
+        make_codec(targets, target, settings.vocab_size),
+    )
+
+
+def heldout_loss(translator: Translator, pairs: Sequence[Pair]) -> float:
+    """Mean negative log-likelihood of a target token, in nats."""
+    scores = list(translator.score(pairs))
+    return -sum(one.log_probability for one in scores) / max(1, sum(one.tokens for one in scores))
