@@ -201,6 +201,7 @@ class TrieBuilder:
     ) -> None:
         """A level with the probabilities of its n-grams and what is left in its contexts."""
         level.counts = level.left = np.empty(0, np.int32)
+        self._scratch.rest(level.words, level.first, level.suffixes, probabilities, left)
         self._levels.append(level)
         self._probabilities.append(probabilities)
         self._left.append(left)
@@ -228,6 +229,7 @@ class TrieBuilder:
                 values[rows, BACKOFF] = self._log(left) if len(left) else 0
                 nodes[rows, FIRST] = size if longer is None else end + longer[:-1][own]
                 nodes[rows, SUFFIX] = begins[number - 1] + level.suffixes[own]
+            self._scratch.rest(words, nodes)
             level.words = level.suffixes = level.first = np.empty(0, np.int32)
             self._probabilities[number] = self._left[number] = np.empty(0, np.float32)
         return Trie(words, nodes, self._vocab_size, self._mark, begins[1:], details)

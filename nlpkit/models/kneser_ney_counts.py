@@ -9,6 +9,7 @@ next level. Arrays as long as the text or a level are files without a name, mapp
 
 from __future__ import annotations
 
+import mmap
 import os
 import tempfile
 from collections.abc import Iterator
@@ -64,6 +65,16 @@ class Scratch:
                 f"cannot make a temporary file of {nbytes:,} bytes: {error.strerror}",
                 hint="TMPDIR=FOLDER with room in it",
             ) from None
+
+    @staticmethod
+    def rest(*arrays: NDArray[Any]) -> None:
+        """Let the system take the memory of mapped arrays; they are read again when needed."""
+        for array in arrays:
+            base: Any = array
+            while base is not None and not isinstance(base, np.memmap):
+                base = getattr(base, "base", None)
+            if base is not None and hasattr(mmap, "MADV_DONTNEED"):
+                base._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
     def filled(self, size: int, value: int, dtype: Any) -> NDArray[Any]:
         """An array of one value."""
@@ -158,6 +169,7 @@ def _longer(
     words = scratch.empty(len(keys), np.int32)
     first = scratch.empty(len(level) + 1, np.int32)
     _split(keys, bits, words, first)
+    scratch.rest(words, first, counts, suffixes, longer_nodes)
     found = Level(words, first, counts, scratch.filled(len(keys), 0, np.int32), suffixes)
     return found, longer_nodes, level
 

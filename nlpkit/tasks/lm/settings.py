@@ -131,7 +131,7 @@ class LmSettings(GptSettings):
         "Of n-grams: modified Kneser-Ney, or a plain mixture weighted on the held-out text.",
     )
     memory: int = option(
-        128, "Megabytes to sort n-grams in; more goes to temporary files.", low=1, high=1 << 20
+        64, "Megabytes to sort n-grams in; more goes to temporary files.", low=1, high=1 << 20
     )
     hidden: int | None = option(
         None, "Units of the MLP's layer.", low=1, high=WIDEST, shown_default="4 x --dim"

@@ -1,4 +1,4 @@
-"""Clues: all that a linear model looks at in a word, as numbers.
+"""Clues: the hashed linear features of a word, all that a linear model looks at in it.
 
 Its shape, its prefixes and suffixes, the word with and without case, and what kind it is. Each is
 known by a hash of 32 bits. They are worked out for many words at once: a hash is a sum of powers,

@@ -9,9 +9,9 @@
               words away not the affixes), known by their hashes: each has a score for each tag, and
               these are added to the encoder's
 
-The clues are what a classic linear CRF looks at. They learn what single words and endings say,
-which an encoder is slow to, and the encoder learns the rest; in some sentences of training one of
-the two has to do without the other, so that both learn to.
+The clues are hashed linear features, what a classic linear CRF looks at. They learn what single
+words and endings say, which an encoder is slow to, and the encoder learns the rest; in some
+sentences of training one of the two has to do without the other, so that both learn to.
 
 Tags of entities have parts in common: what speaks for B-PER speaks for I-PER as well, being a
 person. So the scores of encoder and clues are learned for each tag, type and prefix, and those of a
@@ -168,7 +168,8 @@ class WordEncoder(nn.Module):
         if self.has_vectors:
             # never hidden: words without one are enough to learn to do without
             parts.append(self._vector_rows(words, vectors))
-        # bent, so that what a part says can depend on another: a capital on a word that has none
+        # a non-linearity, so that what a part says can depend on another: a capital on a word
+        # that has none
         return F.leaky_relu(self.mix(torch.cat(parts, dim=1)), SLOPE)
 
     def _vector_rows(self, words: Tensor, vectors: Tensor) -> Tensor:
