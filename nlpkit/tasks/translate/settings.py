@@ -102,7 +102,7 @@ class TranslateSettings(TrainerSettings):
     average: float = option(
         0.0, "Average the weights of the last share of the run.", low=0.0, high=1.0, group=TRAINING
     )
-    keep: Literal["loss", "bleu", "exact"] = option(
+    metric: Literal["loss", "bleu", "exact"] = option(
         "loss", "What --dev is measured by, to stop and to keep the best.", group=TRAINING
     )
 

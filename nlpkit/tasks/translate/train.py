@@ -179,7 +179,7 @@ class TranslateRun(Run):
     def measure(self) -> float:
         """What is to be small on the held-out pairs: their loss, or the share of what is wrong."""
         translator = self.translator()
-        if self.settings.keep == "loss":
+        if self.settings.metric == "loss":
             return heldout_loss(translator, self.dev)
         from nlpkit.metrics.text import bleu, exact_matches
 
@@ -187,7 +187,7 @@ class TranslateRun(Run):
         found = translator.predict([pair.source for pair in some], PredictSettings(beams=1))
         answers = [answer[0].text for answer in found]
         targets = [pair.target for pair in some]
-        if self.settings.keep == "exact":
+        if self.settings.metric == "exact":
             return 1 - sum(exact_matches(answers, targets)) / len(some)
         return -bleu(answers, targets).score
 
@@ -221,7 +221,7 @@ class TranslateRun(Run):
         translator = self.translator()
         self.model.eval()
         recorded = {name: value for name, value in vars(self.settings).items() if value is not None}
-        metrics = {} if best is None else {f"heldout_{self.settings.keep}": abs(best)}
+        metrics = {} if best is None else {f"heldout_{self.settings.metric}": abs(best)}
         translator.config = modeldir.ModelConfig(
             kind=registry.SEQ2SEQ,
             settings={**recorded, "architecture": self.model.settings.to_dict()},
