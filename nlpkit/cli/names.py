@@ -81,7 +81,7 @@ def train(
         raise UsageError("give one of --test-fraction, --test-size and --test-file")
     modeldir.check_new(output, force=force)
     read = {"encoding": encoding, "errors": errors}
-    found = parse_names(options.read_input_lines(names, encoding, errors, NAME_KEYS))
+    found = parse_names(options.read_input_lines(names, encoding, errors, NAME_KEYS, tables=False))
     held = None if test_file is None else parse_names(textio.read_lines(test_file, **read))
     notes = Notes(quiet)
     run = NamesRun(
@@ -201,7 +201,7 @@ def score(
     from nlpkit.tasks.names.model import NamesModel, bits_per_character, count_characters
 
     named = NamesModel.load(model)
-    lines = options.read_input_lines(inputs, encoding, errors, NAME_KEYS)
+    lines = options.read_input_lines(inputs, encoding, errors, NAME_KEYS, tables=False)
     names = parse_names(lines)
     chosen = pick_device(device, named.work(count_characters(names)))
     named.model.to(chosen)

@@ -266,6 +266,8 @@ def read_inputs(
     encoding: str,
     errors: str,
     keys: tuple[str, ...] = TOKEN_KEYS,
+    *,
+    tables: bool = True,
 ) -> Iterator[Block]:
     """The blocks of all inputs as plain lines, for engines that know of no records.
 
@@ -275,7 +277,8 @@ def read_inputs(
 
     said = everywhere.current.get()
     reading = Reading(input=said.input, key=said.key, encoding=encoding, errors=errors)  # type: ignore[arg-type]
-    found = records.read_records(resolve_inputs(inputs), reading, keys, Notes().say)
+    paths = resolve_inputs(inputs)
+    found = records.read_records(paths, reading, keys, Notes().say, tables=tables)
     return records.plain_blocks(found, errors)
 
 
@@ -284,9 +287,11 @@ def read_input_lines(
     encoding: str,
     errors: str,
     keys: tuple[str, ...] = TEXT_KEYS,
+    *,
+    tables: bool = True,
 ) -> Iterator[str]:
     """``read_inputs``, a line at a time."""
-    for block in read_inputs(inputs, encoding, errors, keys):
+    for block in read_inputs(inputs, encoding, errors, keys, tables=tables):
         yield from block.lines(errors)
 
 

@@ -163,7 +163,7 @@ def bias(
     vectors = shared.open_vectors(model, Notes(quiet))
     lines = [
         line
-        for block in options.read_inputs(file, "utf-8", "strict")
+        for block in options.read_inputs(file, "utf-8", "strict", tables=False)
         for line in block.lines("strict")
     ]
     rows = []

@@ -46,7 +46,7 @@ def walks(
 
     notes = Notes(quiet)
     name = edges[0] if edges and len(edges) == 1 and edges[0] != "-" else "edges"
-    blocks = options.read_inputs(edges, encoding, errors)
+    blocks = options.read_inputs(edges, encoding, errors, tables=False)
 
     def lines() -> Iterator[tuple[int, str]]:
         for block in blocks:

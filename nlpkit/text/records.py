@@ -77,10 +77,13 @@ def read_records(
     reading: Reading | None = None,
     keys: tuple[str, ...] = TEXT_KEYS,
     say: Callable[[str], None] = lambda message: None,
+    *,
+    tables: bool = True,
 ) -> Iterator[Block]:
     """All sources as blocks, each a ``RecordBlock`` where its source holds records.
 
-    ``say`` hears what was detected, when it is not plain text.
+    ``say`` hears what was detected, when it is not plain text. Without ``tables`` a name that ends
+    in .tsv or .csv says nothing: lines with tabs are a format of their own there.
     """
     reading = reading or Reading()
     wanted = keys if reading.key is None else (reading.key,)
@@ -90,6 +93,8 @@ def read_records(
         if first is None:
             continue
         form = reading.input if reading.input != "auto" else detect(path, first, reading)
+        if reading.input == "auto" and reading.key is None and form != "jsonl" and not tables:
+            form = "text"
         blocks = itertools.chain([first], blocks)
         if form == "text":
             yield from blocks
