@@ -92,7 +92,7 @@ def read_records(
         first = next(blocks, None)
         if first is None:
             continue
-        form = reading.input if reading.input != "auto" else detect(path, first, reading)
+        form = reading.input if reading.input != "auto" else detect(path, first, reading, wanted)
         if reading.input == "auto" and reading.key is None and form != "jsonl" and not tables:
             form = "text"
         blocks = itertools.chain([first], blocks)
@@ -123,13 +123,19 @@ def bare_name(path: str) -> str:
     return path.removesuffix(compression.ending(path) or "\0")
 
 
-def detect(path: str, first: Block, reading: Reading) -> str:
-    """What a source holds, by its name, or by its first line that is not empty."""
+def detect(path: str, first: Block, reading: Reading, keys: tuple[str, ...] = TEXT_KEYS) -> str:
+    """What a source holds, by its name, or by its first line that is not empty.
+
+    A first line of one column that is none of ``keys`` is plain text, whatever the name says.
+    """
     name = bare_name(path)
+    line = next((line for line in first.data.splitlines() if line.strip()), b"")
     for ending, form in _ENDINGS.items():
         if name.endswith(ending):
+            single = _DELIMITERS.get(form, "").encode() not in line
+            if single and line.strip().decode("utf-8", "replace").strip('"') not in keys:
+                return "text"
             return form
-    line = next((line for line in first.data.splitlines() if line.strip()), b"")
     if line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}"):
         try:
             if isinstance(parse_json(line.decode("utf-8", "replace")), dict):

@@ -220,7 +220,7 @@ def written_out(model: Recurrent, idx: Tensor) -> Tensor:
                 state = torch.stack([h, memory])
             states[layer] = state if name == "lstm" else h[None]
             x = h
-        rows.append(model.head(x))
+        rows.append(model.head.logits(x))
     return torch.stack(rows)
 
 

@@ -69,8 +69,10 @@ def read_words(encoder: PretrainedEncoder, words: Sequence[str]) -> WordReading:
 def word_windows(counts: Sequence[int], room: int) -> list[tuple[int, int]]:
     """Stretches of words whose pieces fit into ``room``, a quarter of it into the one before.
 
-    >>> word_windows([1, 1, 2, 1, 1], 4)
-    [(0, 3), (2, 4), (3, 5)]
+    >>> word_windows([1, 1, 2, 1, 1, 1], 4)
+    [(0, 3), (3, 6)]
+    >>> word_windows([1] * 9, 4)
+    [(0, 4), (3, 7), (6, 9)]
     """
     windows: list[tuple[int, int]] = []
     start = 0
@@ -83,7 +85,8 @@ def word_windows(counts: Sequence[int], room: int) -> list[tuple[int, int]]:
         if end >= len(counts):
             return windows
         back, shared = end, 0
-        while back - 1 > start and shared + counts[back - 1] <= max(1, room // 4):
+        most = min(max(1, room // 4), room - counts[end])  # the next word has to fit in, too
+        while back - 1 > start and shared + counts[back - 1] <= most:
             back -= 1
             shared += counts[back]
         start = back
