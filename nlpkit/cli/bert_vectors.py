@@ -291,8 +291,9 @@ def search(
             metavar="INPUT", help="Files to search without an index.", show_default=False
         ),
     ] = None,
-    top: Annotated[
-        int, typer.Option("--top", "-n", metavar="N", min=1, max=limits.MANY, help="Lines to show.")
+    number: Annotated[
+        int,
+        typer.Option("--number", "-n", metavar="N", min=1, max=limits.MANY, help="Lines to show."),
     ] = 10,
     reading: Reading = ...,  # type: ignore[assignment]
     format: options.RowsFormat = None,
@@ -330,7 +331,7 @@ def search(
             for asked in batch:
                 rows = [
                     (*((asked,) if many else ()), one.score, one.file, one.number, one.line)
-                    for one in found.search(asked, top)
+                    for one in found.search(asked, number)
                 ]
                 write_rows(out, columns, rows, shown)
                 out.flush()

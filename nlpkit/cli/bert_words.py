@@ -27,8 +27,8 @@ def fill(
         str | None,
         typer.Argument(metavar="TEXT", help="A text with [MASK]; - reads one from each line."),
     ] = None,
-    top: Annotated[
-        int, typer.Option("--top", "-n", metavar="N", min=1, max=limits.MANY, help="Answers.")
+    number: Annotated[
+        int, typer.Option("--number", "-n", metavar="N", min=1, max=limits.MANY, help="Answers.")
     ] = 5,
     order: Annotated[
         Literal["best", "left", "beam"],
@@ -85,7 +85,7 @@ def fill(
                 if words is not None:
                     fillings = score_targets(bert, line, words)
                 else:
-                    fillings = fill_text(bert, line, top, order, beam)
+                    fillings = fill_text(bert, line, number, order, beam)
                 several = len(fillings[0].tokens) > 1
                 if several and not said and shown != "jsonl":
                     notes.say(f"several masks: filled by --order {order}")

@@ -230,7 +230,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         (
             "config.json",
             b'{"kind": "gpt", "format_version": 1}',
-            "is a gpt model, not word vectors",
+            "has no weights.safetensors",
         ),
     ],
 )
