@@ -31,7 +31,7 @@ def list_samples() -> list[Sample]:
     """The sample corpora, with what their README says of each.
 
     >>> [sample.name for sample in list_samples()][:2]
-    ['follows.tsv', 'names-ca.txt']
+    ['dates-test.tsv', 'dates.tsv']
     """
     folder = sample_folder()
     said = {}
@@ -40,7 +40,7 @@ def list_samples() -> list[Sample]:
         for names, what in _ROW.findall(readme.read_text(encoding="utf-8")):
             for name in re.findall(r"`([^`]*)`", names):
                 said[name] = what.replace("`", "")
-    endings = (".txt", ".tsv", ".conllu")
+    endings = (".txt", ".tsv", ".jsonl", ".conllu")
     return [
         Sample(file.name, file.stat().st_size, said.get(file.name, ""))
         for file in sorted(folder.iterdir())

@@ -174,7 +174,7 @@ def find_columns(sample: Sequence[str], name: str, names: Names | None = None) -
     """By a header that names both, else the label is the column that varies least.
 
     >>> find_columns(["I liked it\\tgood", "I did not\\tbad", "So so\\tbad"], "f")
-    Columns(label=1, text=0, split=-1, header=False)
+    Columns(label=1, text=0, split=-1, header=False, second=-1)
     """
     rows = [line.split("\t") for line in sample]
     head = [field.strip().lower() for field in rows[0]]

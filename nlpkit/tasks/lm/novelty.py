@@ -32,7 +32,7 @@ class TrainingIndex:
 
     >>> index = TrainingIndex(b"the cat sat on the mat and the dog sat on the log")
     >>> round(index.new_share(b"the cat sat on a hat", 4), 2)
-    0.41
+    0.29
     """
 
     def __init__(self, data: bytes, step: int = _SHORTEST) -> None:

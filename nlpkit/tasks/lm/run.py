@@ -38,7 +38,7 @@ class LmRun(Run):
 
     >>> text = [Block(b"to be or not to be\\n" * 50, "-", 1)]
     >>> LmRun(text, LmSettings(model="ngram", order=3), tokenizer="word").train()
-    <TextModel: ngram, 22 parameters, order 3, vocabulary 6>
+    <TextModel: ngram, 36 parameters, order 3, vocabulary 6>
     """
 
     processes: Processes
@@ -155,7 +155,7 @@ class GptRun(LmRun):
     >>> text = [Block(b"to be or not to be\\n" * 50, "-", 1)]
     >>> settings = GptSettings(layers=1, dim=16, block_size=8, max_iters=3)
     >>> GptRun(text, settings).train()
-    <GptModel: 8,736 parameters, 1 layers, 2 heads, width 16, context 8, vocabulary 8>
+    <GptModel: 3,720 parameters, 1 layers, 2 heads, width 16, context 8, vocabulary 8>
     """
 
     def __init__(self, blocks: Iterable[Block], settings: GptSettings, **more: Any) -> None:

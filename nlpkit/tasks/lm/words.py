@@ -68,7 +68,7 @@ def join_documents(blocks: Iterable[Block]) -> Iterator[Block]:
     """Each document as one line: line ends inside it become spaces, blank lines end it.
 
     >>> [block.data for block in join_documents([Block(b"a\\nb\\n\\n\\nc\\n", "-", 1)])]
-    [b'a b\\nc\\n']
+    [b'a b\\nc', b'\\n']
     """
     inside = False
     source = ""

@@ -28,7 +28,7 @@ class NamesRun(Run):
     >>> names = [Name(text) for text in ["Anna", "Hanna", "Nana", "Ana"] * 10]
     >>> run = NamesRun(names, NamesSettings(dim=16, layers=1, epochs=2), heldout=names[:4])
     >>> run.train()
-    <NamesModel: gpt, 3,400 parameters, 5 characters>
+    <NamesModel: gpt, 3,268 parameters, 6 characters>
     """
 
     unit = "characters"
