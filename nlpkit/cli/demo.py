@@ -102,6 +102,14 @@ STEPS = [
         " && echo 'horrible service and cold food' | nlpkit classify predict reviews.model",
     ),
     Step(
+        "Dates into ISO 8601 by an encoder-decoder, and where its attention was",
+        "nlpkit seq2seq train sample_corpora/dates.tsv -t char -o dates.model --max-time 12s"
+        " && echo 'the 3rd of May, 1998' | nlpkit seq2seq predict dates.model"
+        " && nlpkit seq2seq attention dates.model '3 May 1998'",
+        "nlpkit seq2seq train sample_corpora/dates.tsv -t char -o dates.model --max-iters 5"
+        " --dim 32 && echo 'the 3rd of May, 1998' | nlpkit seq2seq predict dates.model",
+    ),
+    Step(
         "A small GPT learns to tell tales",
         "nlpkit gpt train sample_corpora/tales.txt -o tales.model --max-time 30s"
         " && nlpkit gpt sample tales.model 'Once upon a time' -n 200",
