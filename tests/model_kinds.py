@@ -26,6 +26,7 @@ SIZES = {
     "word2vec": ["--dim", "8", "--epochs", "10", "--min-count", "1"],
     "qa": ["--layer-decay", "1"],
     "bert": ["--dim", "16", "--layers", "1", "--heads", "2", "--length", "16"],
+    "seq2seq": ["--dim", "16", "--layers", "1", "--start", "random"],
     "elmo": ["--dim", "8", "--hidden", "12", "--filters", "16", "--longest-word", "10"],
 }
 DATA = {
@@ -37,6 +38,7 @@ DATA = {
     "word2vec": ["groups.txt", "--sample", "0"],
     "qa": ["questions.tsv", "--pretrained", "tiny.bert", "--epochs", "30", "--lr", "0.01"],
     "bert": ["text.txt", "--batch-size", "8", "--max-iters", "60", "--vocab-size", "60"],
+    "seq2seq": ["pairs.tsv", "-t", "char", "--max-iters", "60", "--lr", "0.02"],
     "elmo": ["text.txt", "--min-count", "1", "--epochs", "20", "--lr", "0.02"],
 }
 # One at a time, each choice is tried with the defaults of the other options. For word2vec all are
@@ -88,6 +90,7 @@ class Kind:
             "classify": (["classify", "predict", model, "texts.txt", "--json"], ""),
             "qa": (["qa", "evaluate", model, "questions.tsv", "--json"], ""),
             "bert": (["bert", "score", model, "--json"], f"{SENTENCE}\n{SENTENCE[::-1]}\n"),
+            "seq2seq": (["seq2seq", "score", model, "--json"], "abc\tcba\nabc\tbbb\n"),
             "elmo": (["elmo", "embed", model, "--layer", "top"], f"{SENTENCE}\n"),
             "word2vec": (["vectors", "nearest", "-m", model, "-n", "1", "--json"], "red\ndog\n"),
         }[self.command]
@@ -162,6 +165,8 @@ def kinds() -> list[Kind]:
     found.append(Kind("classify", (*tuned, "--pooling", "attention")))
     found.append(Kind("classify", (*tuned, "--freeze", "all")))
     found.append(Kind("tag", (*tuned, "--pieces", "mean", "--layer-decay", "1")))
+    found += [Kind("seq2seq", ("--model", model)) for model in ("lstm", "gru", "transformer")]
+    found.append(Kind("seq2seq", ("--model", "lstm", "--attention", "additive", "--input-feeding")))
     found.append(Kind("elmo", ()))
     found.append(Kind("bert", ("--lr", "0.02")))
     whole = ("--recipe", "bert", "--whole-words", "--next-sentence", "--dropout", "0.1")
@@ -215,6 +220,7 @@ def write_data(folder: Path) -> None:
     """What all kinds learn from; small, and invented."""
     random = Random(1)
     lines = [" ".join(random.choices(GROUPS[i % 2], k=6)) for i in range(400)]
+    words = ["".join(random.choices("abcd", k=3)) for _ in range(40)]
     names = [f"{name}\t{label}" for label, listed in NAMES.items() for name in listed]
     vectors = [
         f"{word} {i / 10} {-i} 0.5 1" for i, word in enumerate("the dog cat kind cold".split())
@@ -229,6 +235,7 @@ def write_data(folder: Path) -> None:
         "groups.txt": "\n".join(lines),
         "given.txt": "\n".join(vectors),
         "questions.tsv": QUESTIONS,
+        "pairs.tsv": "\n".join(f"{word}\t{word[::-1]}" for word in words),
     }.items():
         (folder / name).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     from tiny_berts import save_bert
@@ -277,6 +284,11 @@ def _bert(rows: list[Any]) -> None:
     assert forwards > backwards
 
 
+def _seq2seq(rows: list[Any]) -> None:
+    right, wrong = (row["log_probability"] for row in rows)
+    assert right > wrong
+
+
 def _elmo(rows: list[Any]) -> None:
     vectors = {}
     for place, (word, vector) in enumerate(zip(*rows[0].values(), strict=True)):
@@ -295,6 +307,7 @@ LEARNED: dict[str, Callable[[list[Any]], None]] = {
     "classify": _classify,
     "word2vec": _word2vec,
     "bert": _bert,
+    "seq2seq": _seq2seq,
     "elmo": _elmo,
     "qa": _qa,
 }
