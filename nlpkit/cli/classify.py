@@ -149,7 +149,7 @@ def predict(
         typer.Option(
             "--format",
             "-f",
-            help="tsv: label and probability, k times; jsonl: an object a text.",
+            help="tsv: label and probability, k times; jsonl: one object per text.",
             show_default="tsv",
         ),
     ] = None,

@@ -42,7 +42,7 @@ def train(
     errors: options.Errors = "strict",
     quiet: options.Quiet = False,
 ) -> None:
-    """Train an ELMo on text, a sentence a line.
+    """Train an ELMo on text, one sentence per line.
 
     Words are what stands between spaces; name a --tokenizer for raw text. A forward and a backward
     language model read the characters of each word and predict the next one by an adaptive softmax.
@@ -97,7 +97,7 @@ def embed(
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
 ) -> None:
-    """Give the vectors of words in their sentences, a sentence a line.
+    """Give the vectors of words in their sentences, one sentence per line.
 
     JSON lines have the keys tokens and vectors: a row for each word, or with all layers a list of
     rows for each layer. An .npy file holds the rows of all words one after the other, with all

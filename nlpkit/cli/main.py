@@ -36,7 +36,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
             "tokenize", "Split text into tokens, a line of tokens for a line of text."
         ),
         "detokenize": Entry("detokenize", "Join word tokens back into readable text."),
-        "sentences": Entry("sentences", "Split running text into sentences, one a line."),
+        "sentences": Entry("sentences", "Split running text into sentences, one per line."),
         "bpe": Entry("bpe", "Byte-level subwords: train, encode, decode."),
     },
     "Numbers": {

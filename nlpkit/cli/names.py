@@ -62,7 +62,7 @@ def train(
     errors: options.Errors = "strict",
     quiet: options.Quiet = False,
 ) -> None:
-    """Learn to make names like those of a list, a name a line.
+    """Learn to make names like those of a list, one name per line.
 
     Any script and any characters will do. A line may be name<TAB>label (a language, a gender), and
     names of a label can be asked for later. Each different name counts once; some are held out to
@@ -115,7 +115,7 @@ def sample(
     device: options.UseDevice = "auto",
     quiet: options.Quiet = False,
 ) -> None:
-    """Make new names, a name a line.
+    """Make new names, one name per line.
 
     With --prefix - prefixes are read from standard input, and -n names are made for each. Columns
     and keys: name, label (if the model has any), nats (with --scores).
@@ -186,7 +186,7 @@ def score(
     errors: options.Errors = "strict",
     quiet: options.Quiet = False,
 ) -> None:
-    """Say how likely names are: negative log-likelihood, a name a line.
+    """Say how likely names are: negative log-likelihood, one name per line.
 
     Columns and keys: name, nats (of the whole name and its end), bits_per_character. A high number
     is a name unlike those the model was trained on. Lines may be name<TAB>label.

@@ -42,7 +42,7 @@ def sentences(
         typer.Option(
             "--format",
             "-f",
-            help="text: a sentence a line, with --offsets as sentence, start, end, paragraph; "
+            help="text: one sentence per line, with --offsets as sentence, start, end, paragraph; "
             "jsonl: one object per line.",
             show_default="text",
         ),
@@ -51,7 +51,7 @@ def sentences(
     output: options.Output = "-",
     quiet: options.Quiet = False,
 ) -> None:
-    """Split running text into sentences, one a line.
+    """Split running text into sentences, one per line.
 
     Empty lines stay, so paragraphs can still be told apart. The keys of jsonl are text and
     paragraph (counted from 1), with --offsets also start and end; a sentence of a record keeps

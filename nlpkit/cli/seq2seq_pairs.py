@@ -23,13 +23,16 @@ Pairs = Annotated[
 SourceFile = Annotated[
     str | None,
     typer.Option(
-        "--source", metavar="FILE", help="Sources, one a line, with --target.", rich_help_panel=DATA
+        "--source",
+        metavar="FILE",
+        help="Sources, one per line, with --target.",
+        rich_help_panel=DATA,
     ),
 ]
 TargetFile = Annotated[
     str | None,
     typer.Option(
-        "--target", metavar="FILE", help="Their targets, one a line.", rich_help_panel=DATA
+        "--target", metavar="FILE", help="Their targets, one per line.", rich_help_panel=DATA
     ),
 ]
 SourceColumns = Annotated[

@@ -47,7 +47,7 @@ def train(
 ) -> None:
     """Learn to tag from tagged sentences.
 
-    Layout and entity scheme (IOB1, IOB2, BIOES) are found out and written back by predict. A tag
+    Layout and entity scheme (IOB1, IOB2, BIOES) are detected and written back by predict. A tag
     sequence that breaks its scheme is reported with its line. JSON lines have tokens and tags (or
     ner_tags, as Hugging Face has them), or a text and entities: [[start, end, type], ...].
 
@@ -97,7 +97,7 @@ def predict(
         typer.Option(
             "--format",
             "-f",
-            help="columns: as they came, tags filled in; slash: word/TAG; jsonl: an object a "
+            help="columns: as they came, tags filled in; slash: word/TAG; jsonl: one object per "
             "sentence; color: entities marked in the text.",
             show_default="columns for columns, else slash",
         ),

@@ -34,7 +34,7 @@ def from_counts(
 
     svd trains nothing: positive PMI and its singular values. glove fits products of vectors to
     logarithms of counts; Ctrl-C saves OUTPUT.checkpoint, from which --resume goes on, with the same
-    text. --threads 1 gives the same bytes for the same seed. A sentence a line, words between
+    text. --threads 1 gives the same bytes for the same seed. One sentence per line, words between
     spaces; name a --tokenizer for raw text.
 
     Examples:

@@ -63,7 +63,7 @@ def train(
     errors: options.Errors = "strict",
     quiet: options.Quiet = False,
 ) -> None:
-    """Train word vectors on text, a sentence a line.
+    """Train word vectors on text, one sentence per line.
 
     Words are what stands between spaces; name a --tokenizer for raw text. The text is read once and
     kept as 4 bytes a word, on disk beyond 1 GB. The same seed and --threads 1 give the same bytes;
@@ -127,11 +127,11 @@ def examples(
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
 ) -> None:
-    """Print the examples that training on a text would see, a pair a line.
+    """Print the examples that training on a text would see, one pair per line.
 
     Skip-gram gives centre<TAB>context, a pair for each word of the window; cbow gives the context,
     words between spaces, <TAB> centre. Nothing is left to chance here: windows have their full size
-    and no word is thinned out. jsonl has the keys centre and context.
+    and no word is subsampled. jsonl has the keys centre and context.
 
     Examples:
       $ echo "The quick brown fox jumps over the lazy dog" | nlpkit word2vec examples --window 2

@@ -1,6 +1,6 @@
 """What one thread does with a piece of the corpus, for negative sampling.
 
-A piece is read from the ids, thinned out and cut into windows; then it is trained block by block.
+A piece is read from the ids, subsampled and cut into windows; then it is trained block by block.
 All chance in a piece comes from the seed and the piece's number, so that a run can stop between
 two pieces and go on later as if it had not.
 

@@ -109,7 +109,7 @@ class StoreBuilder:
         self._token_counts: list[int] = []
 
     def add_block(self, block: bytes) -> None:
-        """Whole lines of UTF-8, a sentence a line, words between white space."""
+        """Whole lines of UTF-8, one sentence per line, words between white space."""
         self._append(self._table.encode(block))
 
     def add_sentence(self, tokens: Sequence[str]) -> None:

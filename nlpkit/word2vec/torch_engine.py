@@ -1,6 +1,6 @@
 """The torch engine: the same steps as the CPU kernels, as a few large products for a GPU.
 
-Sentences are thinned out and cut into windows on the CPU, by the same code and the same random
+Sentences are subsampled and cut into windows on the CPU, by the same code and the same random
 numbers as in ``cpu``. Then a batch of centre words is trained at once: all its steps start from the
 same point and are added up, and the noise words are shared by the batch.
 """

@@ -51,7 +51,7 @@ class Sentences:
             for start in range(0, len(ids), LONGEST):
                 rows.append([0, *ids[start : start + LONGEST], 1])
         if not rows:
-            raise NlpkitError("no words to learn from", hint="text, a sentence a line")
+            raise NlpkitError("no words to learn from", hint="text, one sentence per line")
         return cls(list(distinct), Ragged(rows))
 
     def __len__(self) -> int:

@@ -34,7 +34,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 @dataclass(frozen=True)
 class Example:
-    """A prompt and what should follow it; nothing where that is to be found out."""
+    """A prompt and what should follow it; nothing where that is to be written."""
 
     prompt: str
     completion: str | None = None

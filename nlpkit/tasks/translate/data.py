@@ -126,7 +126,7 @@ def read_parallel(
             hint="files with a line for each other",
         )
     if not sides[0]:
-        raise NlpkitError(f"{source}: no lines in it", hint="a sentence a line")
+        raise NlpkitError(f"{source}: no lines in it", hint="one sentence per line")
     return [Pair(one, other) for one, other in zip(*sides, strict=True)]
 
 
@@ -148,6 +148,6 @@ def without_empty(pairs: Iterable[Pair]) -> Sorted:
     if not kept:
         raise NlpkitError(
             "no pair has text on both sides" if listed else "no pairs to learn from",
-            hint="source<TAB>target, a pair a line",
+            hint="source<TAB>target, one pair per line",
         )
     return Sorted(kept, len(listed) - len(kept))
