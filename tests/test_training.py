@@ -419,6 +419,15 @@ def timed(monkeypatch: pytest.MonkeyPatch, **seconds: float) -> list[str]:
     return tried
 
 
+def test_auto_keeps_float32_where_a_step_is_too_short_to_be_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    timed(monkeypatch, float32=0.004, bfloat16=0.0)  # a clock that ticks every 4 ms
+    trainer = make_trainer(dtype="auto", max_steps=2)
+    list(trainer.fit())
+    assert (trainer.counters.dtype, trainer.bfloat16_speed) == ("float32", None)
+
+
 def test_auto_takes_bfloat16_where_it_is_clearly_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = timed(monkeypatch, float32=3.0, bfloat16=2.0)
     trainer = make_trainer(dtype="auto", max_steps=2)
