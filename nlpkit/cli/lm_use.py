@@ -82,28 +82,35 @@ Turn = Annotated[
 
 
 @dataclass(frozen=True)
-class Request:
-    """What ``sample`` was asked for, besides how to draw."""
+class Request(options.Use):
+    """Flags of ``sample``, besides how to draw."""
 
-    model: str
-    prompt: str | None
-    prompt_file: str | None
-    prompts: str | None
-    stop: list[str]
-    stream: bool | None
-    logit_bias: list[str]
-    format: str
-    stats: bool
-    interactive: bool
-    turn: str | None
-    seed: int
-    device: str
-    threads: int
-    quiet: bool
+    prompt: Prompt = None
+    prompt_file: PromptFile = None
+    prompts: Prompts = None
+    stop: Stop = None
+    logit_bias: LogitBias = None
+    interactive: Interactive = False
+    turn: Turn = None
+    stream: Stream = None
+    format: SampleFormat = None
+    json: options.Json = False
+    stats: Stats = False
+    seed: options.Seed = 1
+
+    @property
+    def as_json(self) -> bool:
+        """Whether objects are written, not text."""
+        return options.pick_format(self.format, self.json, "text") == "jsonl"
 
 
 def run_sample(
-    request: Request, sampling: SamplingSettings, writing: WritingSettings, *, gpt: bool
+    path: str,
+    request: Request,
+    sampling: SamplingSettings,
+    writing: WritingSettings,
+    *,
+    gpt: bool = False,
 ) -> None:
     """Load a model and let it write."""
     import torch
@@ -112,12 +119,13 @@ def run_sample(
     from nlpkit.tasks.lm.model import GptModel, TextModel
 
     torch.set_num_threads(worker_count(request.threads))
+    as_json = request.as_json  # --json and --format text are refused before anything is read
     given = (request.prompt, request.prompt_file, request.prompts)
     if sum(one is not None for one in given) > 1:
         raise UsageError("give one of PROMPT, --prompt-file and --prompts")
     prompts = [""] if request.interactive else _prompts(request)
-    model = (GptModel if gpt else TextModel).load(request.model)
-    bias = tuple(_bias(model, text) for text in request.logit_bias)
+    model = (GptModel if gpt else TextModel).load(path)
+    bias = tuple(_bias(model, text) for text in request.logit_bias or [])
     sampling = replace(sampling, logit_bias=bias)
     sampling.check_vocab(model.codec.n_ids)
     notes = Notes(request.quiet)
@@ -126,11 +134,12 @@ def run_sample(
     if request.interactive:
         from nlpkit.cli.lm_chat import converse
 
-        converse(model, sampling, writing, request.stop, request.turn or "{text}", request.seed)
+        turn = request.turn or "{text}"
+        converse(model, sampling, writing, request.stop or [], turn, request.seed)
     elif writing.beams:
-        _write_beams(model, prompts, request, sampling, writing)
+        _write_beams(model, prompts, request, sampling, writing, as_json)
     else:
-        _write_samples(model, prompts, request, sampling, writing)
+        _write_samples(model, prompts, request, sampling, writing, as_json)
 
 
 def _make_ready(
@@ -200,11 +209,11 @@ def _write_samples(
     request: Request,
     sampling: SamplingSettings,
     writing: WritingSettings,
+    as_json: bool,
 ) -> None:
     from nlpkit.device import memory_advice
 
     rows = [text for text in prompts for _ in range(writing.samples)]
-    as_json = request.format == "jsonl"
     on_terminal = sys.stdout is not None and sys.stdout.isatty()
     wanted = on_terminal if request.stream is None else request.stream
     live = len(rows) == 1 and not as_json and wanted
@@ -219,7 +228,7 @@ def _write_samples(
             writing.max_tokens,
             sampling,
             request.seed,
-            stop=request.stop,
+            stop=request.stop or [],
             log_probabilities=as_json,
         ):
             drawn += len(step)
@@ -264,14 +273,15 @@ def _write_beams(
     request: Request,
     sampling: SamplingSettings,
     writing: WritingSettings,
+    as_json: bool,
 ) -> None:
     from nlpkit.device import memory_advice
 
     with open_output("-") as out, memory_advice("fewer --beams"):
         for prompt in prompts:
-            found = model.search(prompt, writing, sampling, request.stop)
+            found = model.search(prompt, writing, sampling, request.stop or [])
             for text, beam in found[: writing.samples]:
-                if request.format == "jsonl":
+                if as_json:
                     out.write_json(
                         {
                             "prompt": prompt,
@@ -306,21 +316,17 @@ Stride = Annotated[
 ]
 
 
-def run_score(
-    path: str,
-    inputs: list[str] | None,
-    *,
-    lines: bool,
-    tokens: bool,
-    stride: int | None,
-    json: bool,
-    device: str,
-    threads: int,
-    encoding: str,
-    errors: str,
-    quiet: bool,
-    gpt: bool,
-) -> None:
+@dataclass(frozen=True)
+class Scoring(options.Use, options.Decoding):
+    """Flags of ``score``."""
+
+    lines: Lines = False
+    tokens: Tokens = False
+    stride: Stride = None
+    json: options.Json = False
+
+
+def run_score(path: str, inputs: list[str] | None, scoring: Scoring, *, gpt: bool = False) -> None:
     """Load a model and score text, a block of it at a time."""
     import torch
 
@@ -328,23 +334,24 @@ def run_score(
     from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.model import GptModel, TextModel
 
-    torch.set_num_threads(worker_count(threads))
+    torch.set_num_threads(worker_count(scoring.threads))
+    errors, stride, json = scoring.errors, scoring.stride, scoring.json
     model = (GptModel if gpt else TextModel).load(path)
     paths = options.resolve_inputs(inputs)
-    chosen = pick_device(device, model.work(sum(map(_guess_size, paths))))
+    chosen = pick_device(scoring.device, model.work(sum(map(_guess_size, paths))))
     model.model.to(chosen)
-    blocks = options.read_inputs(paths, encoding, errors, TEXT_KEYS)
+    blocks = options.read_inputs(paths, scoring.encoding, errors, TEXT_KEYS)
     with open_output("-") as out:
-        if tokens:
+        if scoring.tokens:
             from nlpkit.cli.lm_show import write_tokens
 
             write_tokens(out, model, (block.text(errors) for block in blocks), stride, json)
-        elif lines:
+        elif scoring.lines:
             texts = (line for block in blocks for line in block.lines(errors))
             _score_lines(out, model, texts, stride, json)
         else:
             _score_all(out, model, blocks, errors, stride, json)
-    Notes(quiet).say(f"device {chosen}")
+    Notes(scoring.quiet).say(f"device {chosen}")
 
 
 def _score_lines(
