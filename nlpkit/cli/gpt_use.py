@@ -8,12 +8,13 @@ from nlpkit.generate.settings import SamplingSettings
 from nlpkit.tasks.lm.settings import WritingSettings
 
 
-@with_settings(SamplingSettings, WritingSettings, lm_use.Request, temperature=0.8)
+@with_settings(SamplingSettings, WritingSettings, lm_use.Request, options.Use, temperature=0.8)
 def sample(
     sampling: SamplingSettings,
     writing: WritingSettings,
     model: options.Model,
     request: lm_use.Request,
+    use: options.Use,
 ) -> None:
     """Let a model write.
 
@@ -29,11 +30,18 @@ def sample(
       $ printf 'One day\\nAt night\\n' | nlpkit gpt sample tales.model - -n 40
       $ nlpkit gpt sample tales.model "The king" -n 20 --beams 4 --samples 2 --json
     """
-    lm_use.run_sample(model, request, sampling, writing, gpt=True)
+    lm_use.run_sample(model, request, use, sampling, writing, gpt=True)
 
 
-@with_settings(lm_use.Scoring)
-def score(*, model: options.Model, inputs: options.Inputs = None, scoring: lm_use.Scoring) -> None:
+@with_settings(lm_use.Scoring, options.Use, options.Decoding)
+def score(
+    *,
+    model: options.Model,
+    inputs: options.Inputs = None,
+    scoring: lm_use.Scoring,
+    use: options.Use,
+    decoding: options.Decoding,
+) -> None:
     """Say how well a model predicts text: perplexity, bits per token and byte.
 
     Every token is predicted from at least half a block of context where there is so much. Columns
@@ -46,4 +54,4 @@ def score(*, model: options.Model, inputs: options.Inputs = None, scoring: lm_us
       $ printf 'Once upon a time.\\nxqz jjv\\n' | nlpkit gpt score tales.model --lines
       $ printf 'Once upon a time.\\n' | nlpkit gpt score tales.model --tokens
     """
-    lm_use.run_score(model, inputs, scoring, gpt=True)
+    lm_use.run_score(model, inputs, scoring, use, decoding, gpt=True)

@@ -15,12 +15,13 @@ from nlpkit.tasks.lm.settings import WritingSettings
 from nlpkit.text.vocab import on_one_line
 
 
-@with_settings(SamplingSettings, WritingSettings, lm_use.Request, temperature=0.8)
+@with_settings(SamplingSettings, WritingSettings, lm_use.Request, options.Use, temperature=0.8)
 def sample(
     sampling: SamplingSettings,
     writing: WritingSettings,
     model: options.Model,
     request: lm_use.Request,
+    use: options.Use,
 ) -> None:
     """Let any language model write.
 
@@ -35,11 +36,18 @@ def sample(
       $ nlpkit lm sample lstm.model "The " -n 60 --typical-p 0.9 --presence-penalty 0.3
       $ nlpkit lm sample lstm.model "The king" -n 20 --beams 4 --samples 2 --json
     """
-    lm_use.run_sample(model, request, sampling, writing)
+    lm_use.run_sample(model, request, use, sampling, writing)
 
 
-@with_settings(lm_use.Scoring)
-def score(*, model: options.Model, inputs: options.Inputs = None, scoring: lm_use.Scoring) -> None:
+@with_settings(lm_use.Scoring, options.Use, options.Decoding)
+def score(
+    *,
+    model: options.Model,
+    inputs: options.Inputs = None,
+    scoring: lm_use.Scoring,
+    use: options.Use,
+    decoding: options.Decoding,
+) -> None:
     """Say how well a model predicts text: perplexity by token and word, bits per byte.
 
     Perplexity per word and bits per byte can be compared between tokenisers. Text of any length is
@@ -54,7 +62,7 @@ def score(*, model: options.Model, inputs: options.Inputs = None, scoring: lm_us
       $ printf 'Once upon a time.\\nking the saw\\n' | nlpkit lm score 3gram.model --lines
       $ printf 'Once upon a time.\\n' | nlpkit lm score 3gram.model --tokens
     """
-    lm_use.run_score(model, inputs, scoring)
+    lm_use.run_score(model, inputs, scoring, use, decoding)
 
 
 def next_(

@@ -82,7 +82,7 @@ Turn = Annotated[
 
 
 @dataclass(frozen=True)
-class Request(options.Use):
+class Request:
     """Flags of ``sample``, besides how to draw."""
 
     prompt: Prompt = None
@@ -107,6 +107,7 @@ class Request(options.Use):
 def run_sample(
     path: str,
     request: Request,
+    use: options.Use,
     sampling: SamplingSettings,
     writing: WritingSettings,
     *,
@@ -118,7 +119,7 @@ def run_sample(
     from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.model import GptModel, TextModel
 
-    torch.set_num_threads(worker_count(request.threads))
+    torch.set_num_threads(worker_count(use.threads))
     as_json = request.as_json  # --json and --format text are refused before anything is read
     given = (request.prompt, request.prompt_file, request.prompts)
     if sum(one is not None for one in given) > 1:
@@ -128,8 +129,8 @@ def run_sample(
     bias = tuple(_bias(model, text) for text in request.logit_bias or [])
     sampling = replace(sampling, logit_bias=bias)
     sampling.check_vocab(model.codec.n_ids)
-    notes = Notes(request.quiet)
-    chosen = _make_ready(model, prompts, request, writing, notes)
+    notes = Notes(use.quiet)
+    chosen = _make_ready(model, prompts, use, writing, notes)
     notes.say(f"device {chosen}")
     if request.interactive:
         from nlpkit.cli.lm_chat import converse
@@ -143,13 +144,13 @@ def run_sample(
 
 
 def _make_ready(
-    model: TextModel, prompts: list[str], request: Request, writing: WritingSettings, notes: Notes
+    model: TextModel, prompts: list[str], use: options.Use, writing: WritingSettings, notes: Notes
 ) -> Any:
     from nlpkit.device import pick_device
 
     read = sum(len(model.encode_prompt(text)) for text in prompts)
     int8 = writing.quantize == "int8"
-    device = "cpu" if request.device == "auto" and int8 else request.device
+    device = "cpu" if use.device == "auto" and int8 else use.device
     tokens = writing.samples * (read + len(prompts) * writing.max_tokens)
     chosen = pick_device(device, model.work(tokens))
     model.model.to(chosen)
@@ -317,7 +318,7 @@ Stride = Annotated[
 
 
 @dataclass(frozen=True)
-class Scoring(options.Use, options.Decoding):
+class Scoring:
     """Flags of ``score``."""
 
     lines: Lines = False
@@ -326,7 +327,15 @@ class Scoring(options.Use, options.Decoding):
     json: options.Json = False
 
 
-def run_score(path: str, inputs: list[str] | None, scoring: Scoring, *, gpt: bool = False) -> None:
+def run_score(
+    path: str,
+    inputs: list[str] | None,
+    scoring: Scoring,
+    use: options.Use,
+    decoding: options.Decoding,
+    *,
+    gpt: bool = False,
+) -> None:
     """Load a model and score text, a block of it at a time."""
     import torch
 
@@ -334,13 +343,13 @@ def run_score(path: str, inputs: list[str] | None, scoring: Scoring, *, gpt: boo
     from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.model import GptModel, TextModel
 
-    torch.set_num_threads(worker_count(scoring.threads))
-    errors, stride, json = scoring.errors, scoring.stride, scoring.json
+    torch.set_num_threads(worker_count(use.threads))
+    errors, stride, json = decoding.errors, scoring.stride, scoring.json
     model = (GptModel if gpt else TextModel).load(path)
     paths = options.resolve_inputs(inputs)
-    chosen = pick_device(scoring.device, model.work(sum(map(_guess_size, paths))))
+    chosen = pick_device(use.device, model.work(sum(map(_guess_size, paths))))
     model.model.to(chosen)
-    blocks = options.read_inputs(paths, scoring.encoding, errors, TEXT_KEYS)
+    blocks = options.read_inputs(paths, **vars(decoding), keys=TEXT_KEYS)
     with open_output("-") as out:
         if scoring.tokens:
             from nlpkit.cli.lm_show import write_tokens
@@ -351,7 +360,7 @@ def run_score(path: str, inputs: list[str] | None, scoring: Scoring, *, gpt: boo
             _score_lines(out, model, texts, stride, json)
         else:
             _score_all(out, model, blocks, errors, stride, json)
-    Notes(scoring.quiet).say(f"device {chosen}")
+    Notes(use.quiet).say(f"device {chosen}")
 
 
 def _score_lines(

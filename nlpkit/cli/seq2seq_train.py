@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nlpkit.cli import options, seq2seq_pairs
+from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
+from nlpkit.cli.seq2seq_pairs import PairFlags
 from nlpkit.settings import DATA
 from nlpkit.tasks.translate.settings import TranslateSettings
 
@@ -18,16 +20,12 @@ if TYPE_CHECKING:
     from nlpkit.tasks.translate.train import TranslateRun
 
 
-@with_settings(TranslateSettings, options.Training, options.Decoding)
+@with_settings(TranslateSettings, PairFlags, options.Training, options.Decoding)
 def train(
     *,
     settings: TranslateSettings,
-    pairs: seq2seq_pairs.Pairs = None,
     output: options.NewModel,
-    source: seq2seq_pairs.SourceFile = None,
-    target: seq2seq_pairs.TargetFile = None,
-    source_columns: seq2seq_pairs.SourceColumns = None,
-    target_column: seq2seq_pairs.TargetColumn = None,
+    where: PairFlags,
     dev: Annotated[
         str | None,
         typer.Option(
@@ -69,11 +67,11 @@ def train(
     processes = Processes.from_environment()
     _check(settings)
     notes = check_place(output, flags, processes)
-    columns = seq2seq_pairs.pick_columns(source_columns, target_column)
-    data = seq2seq_pairs.load_pairs(pairs, source, target, columns, **vars(decoding))
+    data = where.load(decoding)
     held = []
     if dev is not None or dev_source is not None or dev_target is not None:
-        held = seq2seq_pairs.load_pairs(dev, dev_source, dev_target, columns, **vars(decoding))
+        given = replace(where, pairs=dev, source=dev_source, target=dev_target)
+        held = given.load(decoding)
     chosen = processes.join(prepare_torch(flags, notes))
     run = TranslateRun(data, settings, dev=held, device=chosen, processes=processes)
     _describe(run, notes)
