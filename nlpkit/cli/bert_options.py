@@ -34,13 +34,10 @@ _LINES_AT_ONCE = 1024
 
 def open_model(model: str, use: options.Use) -> BertModel:
     """The model on its device."""
-    import torch
-
     from nlpkit.device import pick_device
-    from nlpkit.parallel import worker_count
     from nlpkit.pretrained.bert import open_bert
 
-    torch.set_num_threads(worker_count(use.threads))
+    options.use_threads(use.threads)
     bert = open_bert(model)
     chosen = pick_device(use.device, 64.0 * bert.model.count_parameters())
     bert.model.to(chosen)

@@ -204,9 +204,7 @@ def predict(
 def _use_cores(classifier: Any) -> None:
     """All of them for an encoder, whose products are large."""
     if hasattr(classifier, "network"):
-        import torch
-
-        torch.set_num_threads(options.resolve_jobs(0))
+        options.use_threads(0)
 
 
 def _quantize(classifier: Any, kind: str) -> None:

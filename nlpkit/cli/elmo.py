@@ -102,8 +102,6 @@ def embed(
       $ echo "Paris is the capital of France ." | nlpkit elmo embed elmo.model --layer top
       $ nlpkit elmo embed elmo.model sample_corpora/world.txt --mix 0.2,0.3,0.5 -o world.npz
     """
-    import torch
-
     from nlpkit.device import memory_advice, pick_device
     from nlpkit.models.elmo_model import ElmoModel
 
@@ -111,7 +109,7 @@ def embed(
         raise UsageError("--layer and --mix contradict each other")
     check_output(output)
     paths = options.resolve_inputs(inputs)
-    torch.set_num_threads(options.resolve_jobs(threads))
+    options.use_threads(threads)
     elmo = ElmoModel.load(model, pick_device(device))
     shares = _parse_mix(mix)
     tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)

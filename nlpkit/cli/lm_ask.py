@@ -94,13 +94,10 @@ def next_(
       $ nlpkit lm next 3gram.model "Once upon a" -k 3
       $ printf 'the old\\nthe young\\n' | nlpkit lm next 3gram.model --json
     """
-    import torch
-
-    from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.ask import next_tokens, next_words
     from nlpkit.tasks.lm.model import TextModel
 
-    torch.set_num_threads(worker_count(threads))
+    options.use_threads(threads)
     chosen = rows_format(format, json)
     found = TextModel.load(model)
     texts = [text] if text is not None else textio.read_lines(options.resolve_inputs(None))

@@ -114,12 +114,9 @@ def run_sample(
     gpt: bool = False,
 ) -> None:
     """Load a model and let it write."""
-    import torch
-
-    from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.model import GptModel, TextModel
 
-    torch.set_num_threads(worker_count(use.threads))
+    options.use_threads(use.threads)
     as_json = request.as_json  # --json and --format text are refused before anything is read
     given = (request.prompt, request.prompt_file, request.prompts)
     if sum(one is not None for one in given) > 1:
@@ -337,13 +334,10 @@ def run_score(
     gpt: bool = False,
 ) -> None:
     """Load a model and score text, a block of it at a time."""
-    import torch
-
     from nlpkit.device import pick_device
-    from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.model import GptModel, TextModel
 
-    torch.set_num_threads(worker_count(use.threads))
+    options.use_threads(use.threads)
     errors, stride, json = decoding.errors, scoring.stride, scoring.json
     model = (GptModel if gpt else TextModel).load(path)
     paths = options.resolve_inputs(inputs)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from nlpkit.tasks.names.data import Name
     from nlpkit.tasks.names.model import NamesModel
 
-DEFAULTS = NamesSettings()
 NAME_KEYS = ("name", *TEXT_KEYS)
 app = new_app("Name generators: train, sample, score, report.")
 app.command(cls=Command)(names_inspect.inspect)

@@ -389,6 +389,15 @@ def require_one(**given: Any) -> None:
         raise UsageError(f"give exactly one of {' and '.join(names)}")
 
 
+def use_threads(threads: int) -> None:
+    """Let torch compute with so many; 0 is one per core."""
+    import torch
+
+    from nlpkit.parallel import worker_count
+
+    torch.set_num_threads(worker_count(threads))
+
+
 def calm_threads() -> None:
     """One thread for matrix products: these are small, and waiting threads only burn time.
 

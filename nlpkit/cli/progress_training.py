@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from nlpkit import modeldir
-from nlpkit.cli.options import Training
+from nlpkit.cli.options import Training, use_threads
 from nlpkit.cli.output import Notes
 from nlpkit.signals import STOPPED, ask_to_stop
 from nlpkit.textplot import sparkline
@@ -42,9 +42,8 @@ def prepare_torch(flags: Training, notes: Notes, *, sparse: bool = False) -> Any
     import torch
 
     from nlpkit.device import keep_freed_memory, pick_device
-    from nlpkit.parallel import worker_count
 
-    torch.set_num_threads(worker_count(flags.threads))
+    use_threads(flags.threads)
     keep_freed_memory()
     chosen = pick_device(flags.device, sparse=sparse)
     notes.say(f"device {chosen}, {torch.get_num_threads()} threads")

@@ -29,12 +29,10 @@ Quantize = Annotated[
 
 def open_translator(model: str, use: options.Use, quantize: str = "none") -> Translator:
     """A model on its device."""
-    import torch
-
     from nlpkit.device import pick_device
     from nlpkit.tasks.translate.model import Translator
 
-    torch.set_num_threads(options.resolve_jobs(use.threads))
+    options.use_threads(use.threads)
     translator = Translator.load(model)
     device = "cpu" if use.device == "auto" and quantize == "int8" else use.device
     chosen = pick_device(device, translator.work(_TOKENS))

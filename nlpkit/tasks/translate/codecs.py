@@ -240,13 +240,3 @@ def read_codec(folder: Path, name: str, size: int | None = None) -> Codec:
     if tokens is None:
         raise NlpkitError(f"{folder} has no tokeniser of its {name} side", hint=schema.AGAIN)
     return Codec(tokens, features)
-
-
-def unknown_share(codec: Codec, texts: Iterable[str]) -> float:
-    """Which share of the tokens of some texts a codec does not know."""
-    total = unknown = 0
-    for text in texts:
-        ids = codec.encode(text)
-        total += len(ids)
-        unknown += ids.count(UNKNOWN)
-    return unknown / max(1, total)
