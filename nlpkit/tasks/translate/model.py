@@ -213,9 +213,7 @@ class Translator(modeldir.Model):
     ) -> list[list[Hypothesis]]:
         prefix = self.target.encode(settings.prefix) if settings.prefix else []
         self._check_written(prefix, settings.prefix)
-        limits = [int(settings.max_length * len(row)) + _SPARE + len(prefix) for row in rows]
-        if self.longest is not None:
-            limits = [min(limit, self.longest) for limit in limits]
+        limits = self._limits(rows, settings.max_length, len(prefix))
         memory = self.encode_batch(rows)
         look = look or settings.copy_unknown
         if settings.sampling:
@@ -243,6 +241,16 @@ class Translator(modeldir.Model):
             look=look,
         )
         return beam_search(self.model, memory, beam, limits, prefix=prefix, constraints=wanted)
+
+    def _limits(self, rows: list[list[int]], share: float, prefix: int) -> list[int]:
+        """Tokens that each answer may have: in proportion to its source, but no more than the
+        longest targets of the training data or, if that is more, its source has."""
+        most = self.model.settings.max_length
+        limits = []
+        for row in rows:
+            bound = most if self.longest is not None else max(most, len(row) + _SPARE)
+            limits.append(min(int(share * len(row)) + _SPARE, bound) + prefix)
+        return [min(limit, self.longest or limit) for limit in limits]
 
     def _check_written(self, ids: Sequence[int], text: str) -> None:
         """Refuse what the model never writes."""
