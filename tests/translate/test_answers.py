@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from small_translators import small_model
 
 from nlpkit.models.seq2seq_settings import END
 from nlpkit.tasks.translate.codecs import make_codec
 from nlpkit.tasks.translate.model import Translator
 from nlpkit.tasks.translate.settings import PredictSettings
-from small_translators import small_model
 
 LONGEST = 30  # tokens of the small models
 
