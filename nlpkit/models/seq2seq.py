@@ -121,7 +121,8 @@ class EncoderDecoder(nn.Module):
     def make_head(self) -> Head:
         """The head, its rows taken from the table once for many steps."""
         if self.compiled is not None:
-            return self.compiled.head  # type: ignore[no-any-return]
+            head: Head = self.compiled.head
+            return head
         if self.int8_head is not None:
             return self.int8_head
         weights, bias = self.head_weights(), self.head_bias
