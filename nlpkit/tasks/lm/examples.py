@@ -10,12 +10,10 @@ a model of characters that has never seen that one, a line end.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,7 +27,6 @@ from nlpkit.training.batches import Batches
 
 END = "\x04"  # end of transmission: no text has it
 _HINT = '{"prompt": "...", "completion": "..."}'
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 @dataclass(frozen=True)
@@ -165,43 +162,3 @@ def examples_hash(examples: Iterable[Example]) -> bytes:
     return "\0".join(f"{one.prompt}\0{one.completion}" for one in examples).encode(
         "utf-8", "replace"
     )
-
-
-# --- scores ---------------------------------------------------------------------------------------
-
-
-def normalize_answer(text: str) -> str:
-    """An answer as SQuAD's evaluation compares it: no case, punctuation, articles, extra spaces.
-
-    >>> normalize_answer("The  Nile, of course!")
-    'nile of course'
-    """
-    text = re.sub(r"[^\w\s]", "", text.lower())
-    return " ".join(_ARTICLES.sub(" ", text).split())
-
-
-def exact_match(answer: str, truth: str) -> float:
-    """1 where both are the same once normalised, else 0."""
-    return float(normalize_answer(answer) == normalize_answer(truth))
-
-
-def token_f1(answer: str, truth: str) -> float:
-    """F1 of the words that both have in common.
-
-    >>> token_f1("in the old town", "the town")
-    0.5
-    """
-    given, right = normalize_answer(answer).split(), normalize_answer(truth).split()
-    if not given or not right:
-        return float(given == right)
-    common = sum((Counter(given) & Counter(right)).values())
-    return 2 * common / (len(given) + len(right))
-
-
-def mean_scores(answers: Sequence[str], truths: Sequence[str]) -> dict[str, float]:
-    """Exact match and token F1 of all answers, as shares."""
-    pairs = list(zip(answers, truths, strict=True))
-    return {
-        "exact_match": float(np.mean([exact_match(*pair) for pair in pairs])),
-        "f1": float(np.mean([token_f1(*pair) for pair in pairs])),
-    }
