@@ -25,7 +25,7 @@ from nlpkit.models.elmo import SentenceBatch
 from nlpkit.models.elmo_model import ElmoModel, build, read_architecture
 from nlpkit.models.gpt import GPT
 from nlpkit.models.settings import ModelSettings
-from nlpkit.text.codec import Codec, load_codec
+from nlpkit.text.codec import Codec, load_codec, save_codec
 from nlpkit.text.tokenizers import get_tokenizer
 from nlpkit.text.word_bytes import boundary_rows, word_rows
 from nlpkit.text.wordpiece import TOKENIZER, WordPiece
@@ -148,13 +148,13 @@ class BertEncoder(PretrainedEncoder):
         return {"kind": self.kind, "architecture": self.settings.to_dict()}
 
     def write(self, folder: Path) -> None:
-        self.codec.save(folder / TOKENIZER)
+        save_codec(self.codec, folder)
 
     @classmethod
     def read(cls, folder: Path, value: Any, tensors: dict[str, Tensor], where: str) -> BertEncoder:
         """From the folder of a task."""
         settings = BertSettings.from_dict(value, f"{where}.architecture")
-        codec = WordPiece.load(folder / TOKENIZER)
+        codec = WordPiece.read(folder / TOKENIZER)
         check_vocabulary(codec, settings, folder)
         under = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
         model = adopt_tensors(settings, under, str(folder / modeldir.WEIGHTS))
@@ -210,7 +210,7 @@ class GptEncoder(PretrainedEncoder):
         return {"kind": self.kind, "architecture": self.settings.to_dict()}
 
     def write(self, folder: Path) -> None:
-        self.codec.write(folder)
+        save_codec(self.codec, folder)
 
     @classmethod
     def read(cls, folder: Path, value: Any, tensors: dict[str, Tensor], where: str) -> GptEncoder:

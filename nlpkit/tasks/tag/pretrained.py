@@ -30,14 +30,15 @@ from nlpkit.tasks.tag.predictor import (
     LAYOUT,
     TAGS,
     VERSION,
-    WORDS,
     About,
     Tagger,
 )
 from nlpkit.tasks.tag.settings import TagTuning
+from nlpkit.text.codec import save_codec
 from nlpkit.text.conll import Layout
 from nlpkit.text.schemes import Scheme, legal_transitions
 from nlpkit.text.vocab import Vocab
+from nlpkit.text.vocab_codec import WORDS, VocabCodec
 from nlpkit.training.batches import Ragged, plan
 
 BATCH_TOKENS = 1024
@@ -160,7 +161,7 @@ class PretrainedTagger(Tagger):
         self,
         network: TagNetwork,
         settings: TagTuning,
-        words: Vocab,
+        words: VocabCodec,
         tags: Vocab,
         *,
         scheme: Scheme | None,
@@ -168,7 +169,7 @@ class PretrainedTagger(Tagger):
         config: modeldir.ModelConfig | None = None,
     ) -> None:
         self.network, self.settings, self.tags = network, settings, tags
-        self.lexicon = words  # type: ignore[assignment]  # to know which words training had
+        self.codec = words  # to know which words training had
         self.scheme, self.layout = scheme, layout
         self.config = config or modeldir.ModelConfig(kind=TAGGER, settings=self.describe())
         size = len(tags) + 1
@@ -253,7 +254,7 @@ class PretrainedTagger(Tagger):
     def write(self, folder: Path) -> None:
         """Everything but config.json into a folder that ``modeldir.create`` gave."""
         self.network.encoder.write(folder)
-        self.lexicon.save(str(folder / WORDS))  # type: ignore[attr-defined]
+        save_codec(self.codec, folder)
         self.tags.save(str(folder / TAGS))
         about = {"scheme": self.scheme, "layout": asdict(self.layout), "version": VERSION}
         modeldir.write_text(folder / LAYOUT, json.dumps(about, indent=2) + "\n")
@@ -280,7 +281,7 @@ class PretrainedTagger(Tagger):
         }
         schema.check_tensors(own, expected, str(folder / modeldir.WEIGHTS))
         network.load_state_dict(own, strict=False)
-        words = Vocab.load(str(folder / WORDS))
+        words = VocabCodec.read(folder / WORDS)
         return cls(
             network.eval(),
             settings,

@@ -26,6 +26,7 @@ from nlpkit.tasks.tag.train import TaggerRun, TrainingData, hash_sentences, with
 from nlpkit.text.conll import Sentence
 from nlpkit.text.schemes import convert, legal_transitions
 from nlpkit.text.vocab import UNK, Vocab
+from nlpkit.text.vocab_codec import VocabCodec
 from nlpkit.training.batches import Batches
 from nlpkit.training.loop import Trainer
 from nlpkit.training.run import Run
@@ -59,7 +60,7 @@ class PretrainedTaggerRun(Run):
         decided = ("yes" if chain else "no") if settings.crf == "auto" else settings.crf
         self.settings = replace(settings, crf=decided)
         words = Counter(word for sentence in data.sentences for word in sentence.tokens)
-        self.words = Vocab.from_counts(words, specials=(UNK,))
+        self.words = VocabCodec(Vocab.from_counts(words, specials=(UNK,)))
         check_training_memory(sum(p.numel() for p in encoder.parameters()), self.device)
         legal = legal_transitions(self.tags.tokens, INNER_SCHEME) if data.scheme else None
         with seeded(settings.seed, 0, torch.device("cpu")):
