@@ -352,7 +352,7 @@ def test_any_label_and_any_token_come_back_from_the_folder(model: str, tmp_path:
     assert set(loaded.labels.tokens) == set(labels)
     assert np.array_equal(loaded.probabilities(texts), run.classifier().probabilities(texts))
     if loaded.words is not None:
-        assert {"\n", "\t", "\r", "\ud800"} <= set(loaded.words.words.tokens)
+        assert {"\n", "\t", "\r", "\ud800"} <= set(loaded.words.vocab.tokens)
 
 
 @pytest.mark.parametrize("model", ["bow", "cnn"])

@@ -101,7 +101,7 @@ def test_word_features_agree(chars: str, affixes: str) -> None:
     features = run.extractor.features(words)
     columns = (features.words, features.vectors, features.characters, features.affixes)
     with torch.no_grad():
-        expected = run.model.words(*map(torch.from_numpy, columns)).numpy()
+        expected = run.model.tokens.words(*map(torch.from_numpy, columns)).numpy()
     tagger = run.tagger()
     rows = tagger.words.look_up(words)
     assert np.abs(tagger.words.first[rows] - tagger.encoder.first(expected)).max() < 1e-5

@@ -51,7 +51,7 @@ def test_unknown_words_are_put_in_their_places() -> None:
     codec = make_codec(["a b c"], "word")
     ids = codec.encode("a x c y")
     assert ids.count(UNKNOWN) == 2
-    assert codec.decode(ids, ["X", "Y"]) == "a X c Y"
+    assert codec.fill(ids, ["X", "Y"]) == "a X c Y"
     assert codec.decode(ids) == "a ⁇ c ⁇"
 
 

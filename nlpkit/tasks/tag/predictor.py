@@ -29,7 +29,7 @@ from nlpkit.nn.inference import (
     write_arrays,
 )
 from nlpkit.registry import TAGGER
-from nlpkit.tasks.tag.batches import cut_long
+from nlpkit.tasks.tag.batches import LONGEST, cut_long
 from nlpkit.tasks.tag.clues import CluePlaces
 from nlpkit.tasks.tag.features import FeatureExtractor
 from nlpkit.tasks.tag.settings import ResolvedTagger
@@ -50,7 +50,6 @@ VERSION = 3  # of what weights mean: how words are hashed into clues, what is do
 INNER_SCHEME: Scheme = "BIOES"  # what the model learns, whatever scheme the data has
 FORBIDDEN = -1e4  # finite: where no legal path exists, the least bad one is found
 TAGS, LAYOUT = "tags.tsv", "layout.json"
-BATCH_TOKENS = 8192
 BATCH_ROWS = 128
 ATTENTION_CELLS = 1 << 21  # of a transformer's (B, T, T)
 
@@ -79,6 +78,10 @@ class Tagger(modeldir.Model):
     ['NOUN', 'VERB']
     """
 
+    longest = LONGEST  # tokens that are looked at together
+    batch_tokens = 8192
+    is_quadratic = False  # whether memory grows with the square of a sentence's length
+
     def __init__(
         self,
         settings: ResolvedTagger,
@@ -95,6 +98,7 @@ class Tagger(modeldir.Model):
         self.config = config or modeldir.ModelConfig(kind=TAGGER, settings=asdict(settings))
         self.weights = weights
         self.scheme, self.layout = scheme, layout
+        self.is_quadratic = settings.encoder == "transformer"
         n_in = weights["words.mix.bias"].size
         encoder = settings.encoder_config(n_in)
         self.encoder = NumpyEncoder(encoder, under("encoder.", weights))
@@ -201,15 +205,15 @@ class Tagger(modeldir.Model):
         pieces = [
             (place, piece)
             for place, sentence in enumerate(sentences)
-            for piece in cut_long(len(sentence))
+            for piece in cut_long(len(sentence), self.longest)
         ]
         # stable, and pieces of one sentence are no shorter at the front: their order stays
         pieces.sort(key=lambda item: item[1].start - item[1].stop)
         start = 0
         while start < len(pieces):
             longest = pieces[start][1].stop - pieces[start][1].start
-            size = min(BATCH_ROWS, max(1, BATCH_TOKENS // longest))
-            if self.settings.encoder == "transformer":
+            size = min(BATCH_ROWS, max(1, self.batch_tokens // longest))
+            if self.is_quadratic:
                 size = min(size, max(1, ATTENTION_CELLS // longest**2))
             batch = pieces[start : start + size]
             start += size

@@ -134,8 +134,7 @@ class TaggerRun(Run):
         with seeded(settings.seed, 0, self.device):
             self.model = TaggerModel(
                 self.settings,
-                self.extractor.words.vocab,
-                len(self.extractor.characters),
+                self.extractor,
                 len(self.tags),
                 self._arrays.features.clues,
                 self._arrays.counts,
@@ -163,7 +162,7 @@ class TaggerRun(Run):
     def _optimizers(self) -> list[torch.optim.Optimizer]:
         """AdamW for all but tables, of which only the rows in a batch are looked at."""
         lr, batch = self.settings.lr, self.settings.batch_tokens
-        tables = self.model.words.tables()
+        tables = self.model.tokens.words.tables()
         clues = [] if self.model.clues is None else [self.model.clues.near, self.model.clues.far]
         by_row = {id(table) for table in (*tables, *(clue.table.weight for clue in clues))}
         others = [p for p in self.model.parameters() if id(p) not in by_row]
