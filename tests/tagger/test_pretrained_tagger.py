@@ -158,7 +158,8 @@ def any_encoder(kind: str) -> TokenEncoder:
     chars: Any = "lstm" if kind == "characters" else "cnn"
     chosen: Any = kind if given is None and kind != "characters" else "lstm"
     settings = TaggerSettings(encoder=chosen, chars=chars).resolve(entities=True, tokens=8, tags=3)
-    extractor = FeatureExtractor.build(words, ["Ann", "York"] if given is not None else [])
+    known = ["Ann", "York"] if given is not None else []
+    extractor = FeatureExtractor.build(words, known, affixes=settings.affixes == "yes")
     return FeatureEncoder(settings, extractor, given).eval()
 
 

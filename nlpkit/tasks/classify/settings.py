@@ -151,5 +151,5 @@ class ResolvedClassifier(ClassifierSettings):
     batch_size: int
     epochs: int
     lr: float
-    weight_decay: float
-    grad_clip: float
+    weight_decay: float = 0.0  # 0.1.0 did not record these two
+    grad_clip: float = 0.0
