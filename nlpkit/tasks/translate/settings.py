@@ -173,7 +173,8 @@ class TranslateSettings(TrainerSettings):
             bias=marian,
             norm_gains=post,
             qk_norm=not post,
-            output_bias=marian,
+            scale_embedding=kind == "transformer",
+            output_bias=True,
             halves=marian,
             start=0 if marian else 1,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -106,6 +108,7 @@ class TranslateRun(Run):
             model.written_ids.copy_(torch.tensor(written))
         if settings.start == "pairs":
             self._start_from_pairs(model, shape)
+            self._start_from_counts(model, written if shape.outputs else range(len(self.target)))
         return model.to(self.device)
 
     def _start_from_pairs(self, model: EncoderDecoder, shape: Seq2SeqArchitecture) -> None:
@@ -119,9 +122,17 @@ class TranslateRun(Run):
         if vectors is None:
             return
         with torch.no_grad():
+            table = torch.from_numpy(vectors) * (shape.table_std * shape.dim**0.5)
             if not shape.joint:
-                model.source_table.weight.copy_(torch.from_numpy(vectors[:behind]))
-            model.target_table.weight.copy_(torch.from_numpy(vectors[behind:]))
+                model.source_table.weight.copy_(table[:behind])
+            model.target_table.weight.copy_(table[behind:])
+
+    def _start_from_counts(self, model: EncoderDecoder, written: Sequence[int]) -> None:
+        """The head's bias from how often each id is written: nothing has to be learned of that."""
+        counts = Counter(index for row in self.targets for index in row)
+        logs = torch.tensor([math.log(counts[index] + 1) for index in written])
+        assert model.head_bias is not None
+        model.head_bias.data.copy_(logs - logs.mean())
 
     def _make_trainer(self, clock: Callable[[], float] | None) -> Trainer:
         settings, processes, model = self.settings, self.processes, self.model
