@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from small_translators import digit_pairs
 
+from nlpkit.tasks.translate import pick, train
 from nlpkit.tasks.translate.settings import TranslateSettings
 from nlpkit.tasks.translate.train import TranslateRun, heldout_loss
 
@@ -34,6 +36,7 @@ import sys, torch
 torch.set_num_threads(1)
 sys.path.insert(0, sys.argv[1])
 from small_translators import digit_pairs
+from nlpkit.tasks.translate import pick, train
 from nlpkit.tasks.translate.settings import TranslateSettings
 from nlpkit.tasks.translate.train import TranslateRun, heldout_loss
 from nlpkit.training.distributed import Processes
@@ -66,3 +69,36 @@ def test_two_processes_learn_what_one_learns_that_does_their_work(tmp_path: Path
         assert done.returncode == 0, done.stderr
         losses.append(float(done.stdout.split("loss")[1]))
     assert losses[0] == pytest.approx(losses[1], abs=1e-3)
+
+
+def test_a_faster_machine_gets_a_wider_model_and_a_resumed_run_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train, "FEW", 10)
+    monkeypatch.setattr(pick, "FEW", 10)
+    small = {"tokenizer": "whitespace", "batch_tokens": 60, "dtype": "float32"}
+    settings = TranslateSettings(max_time=1e4, max_iters=1, **small)  # type: ignore[arg-type]
+    tokens = sum(len(pair.target.split()) + 1 for pair in digit_pairs(20))
+
+    def make(epochs: float) -> TranslateRun:
+        def speed(vocab: int, *_: object, **__: object) -> float:
+            return epochs * tokens * pick.work("lstm", pick.RECURRENT[1], vocab) / 1e4
+
+        monkeypatch.setattr(train, "measure_speed", speed)
+        return TranslateRun(digit_pairs(20), settings)
+
+    assert [make(often).picked.dim for often in (0.5, 2.0, 20.0)] == [128, 192, 320]
+    first = make(2.0)
+    assert first.picked.epochs == pytest.approx(2.0)
+    next(first.steps())
+    first.save_checkpoint(tmp_path / "checkpoint")
+    again = make(20.0)
+    again.load_checkpoint(tmp_path / "checkpoint")
+    assert again.model.settings == first.model.settings
+    for one, other in zip(first.model.parameters(), again.model.parameters(), strict=True):
+        assert one.equal(other)
+
+
+def test_the_speed_of_a_machine_is_measured() -> None:
+    speed = pick.measure_speed(20, 2, (3, 4), torch.device("cpu"), float32=True)
+    assert 1e6 < speed < 1e15
