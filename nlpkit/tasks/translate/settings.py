@@ -75,7 +75,9 @@ class TranslateSettings(TrainerSettings):
     )
     # --- training
     dropout: float | None = changed(TrainerSettings, "dropout", 0.15)
-    lr: float | None = changed(TrainerSettings, "lr", 0.005)
+    lr: float | None = changed(
+        TrainerSettings, "lr", None, shown_default="0.02, of a Transformer 0.005"
+    )
     weight_decay: float | None = changed(TrainerSettings, "weight_decay", 0.0)
     warmup: float = changed(TrainerSettings, "warmup", 0.02)
     dtype: Literal["auto", "float32", "bfloat16"] = changed(TrainerSettings, "dtype", "auto")

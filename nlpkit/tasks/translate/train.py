@@ -32,6 +32,7 @@ from nlpkit.training.loop import CHECKPOINT, Trainer
 from nlpkit.training.run import Run
 
 MUON_LR = 0.03
+LR: dict[Kind, float] = {"lstm": 0.02, "gru": 0.02, "transformer": 0.005}  # of AdamW
 _EPOCHS = 20
 _MEASURED = 200  # pairs of the held-out part that are translated at each evaluation
 
@@ -184,7 +185,7 @@ class TranslateRun(Run):
         optimizers = make_optimizers(
             model,
             optimizer=settings.optimizer,
-            lr=settings.lr or 0.0,
+            lr=LR[self.picked.model] if settings.lr is None else settings.lr,
             muon_lr=MUON_LR,
             weight_decay=settings.weight_decay or 0.0,
         )
