@@ -9,8 +9,10 @@ import typer
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.output import open_output
+from nlpkit.cli.output import open_output, rows_format
+from nlpkit.cli.reports import facts, write_report
 from nlpkit.errors import NlpkitError
+from nlpkit.text.records import with_record
 
 if TYPE_CHECKING:
     from nlpkit.tasks.lm.examples import Example
@@ -59,7 +61,8 @@ def answer(
     with open_output("-") as out:
         for example, text in _answers(found, examples, max_tokens, stop or []):
             if json:
-                out.write_json({"prompt": example.prompt, "answer": text})
+                record = {"prompt": example.prompt, "answer": text}
+                out.write_json(with_record(example.prompt, record))
             else:
                 out.write(" ".join(text.split("\n")) + "\n")
 
@@ -72,6 +75,7 @@ def evaluate(
     template: Template = None,
     max_tokens: MaxTokens = 100,
     stop: Stop = None,
+    format: options.RowsFormat = None,
     json: options.Json = False,
     device: options.UseDevice = "auto",
     threads: options.Threads = 0,
@@ -92,10 +96,7 @@ def evaluate(
     scores = mean_scores([text for _, text in pairs], [one.completion or "" for one, _ in pairs])
     record = {name: round(value, 4) for name, value in scores.items()} | {"examples": len(pairs)}
     with open_output("-") as out:
-        if json:
-            out.write_json(record)
-        else:
-            out.write("".join(f"{name}\t{value}\n" for name, value in record.items()))
+        write_report(out, [facts(*record.items())], record, rows_format(format, json))
 
 
 def _open(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from nlpkit.cli import lm_use, options
+from nlpkit.cli import lm_score, lm_use, options
 from nlpkit.cli.flags import with_settings
+from nlpkit.cli.output import rows_format
 from nlpkit.generate.settings import SamplingSettings
 from nlpkit.tasks.lm.settings import WritingSettings
 
@@ -71,9 +72,10 @@ def sample(
 def score(
     model: options.Model,
     inputs: options.Inputs = None,
-    lines: lm_use.Lines = False,
-    tokens: lm_use.Tokens = False,
-    stride: lm_use.Stride = None,
+    lines: lm_score.Lines = False,
+    tokens: lm_score.Tokens = False,
+    stride: lm_score.Stride = None,
+    format: options.RowsFormat = None,
     json: options.Json = False,
     device: options.UseDevice = "auto",
     threads: options.Threads = 0,
@@ -93,13 +95,13 @@ def score(
       $ printf 'Once upon a time.\\nxqz jjv\\n' | nlpkit gpt score tales.model --lines
       $ printf 'Once upon a time.\\n' | nlpkit gpt score tales.model --tokens
     """
-    lm_use.run_score(
+    lm_score.run_score(
         model,
         inputs,
         lines=lines,
         tokens=tokens,
         stride=stride,
-        json=json,
+        format=rows_format(format, json),
         device=device,
         threads=threads,
         encoding=encoding,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from nlpkit import textio
-from nlpkit.cli import lm_use, options
+from nlpkit.cli import lm_score, lm_use, options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.output import open_output, rows_format, write_rows
 from nlpkit.generate.settings import SamplingSettings
 from nlpkit.tasks.lm.settings import WritingSettings
+from nlpkit.text.records import with_record
 from nlpkit.text.vocab import on_one_line
 
 
@@ -77,9 +77,10 @@ def sample(
 def score(
     model: options.Model,
     inputs: options.Inputs = None,
-    lines: lm_use.Lines = False,
-    tokens: lm_use.Tokens = False,
-    stride: lm_use.Stride = None,
+    lines: lm_score.Lines = False,
+    tokens: lm_score.Tokens = False,
+    stride: lm_score.Stride = None,
+    format: options.RowsFormat = None,
     json: options.Json = False,
     device: options.UseDevice = "auto",
     threads: options.Threads = 0,
@@ -101,13 +102,13 @@ def score(
       $ printf 'Once upon a time.\\nking the saw\\n' | nlpkit lm score 3gram.model --lines
       $ printf 'Once upon a time.\\n' | nlpkit lm score 3gram.model --tokens
     """
-    lm_use.run_score(
+    lm_score.run_score(
         model,
         inputs,
         lines=lines,
         tokens=tokens,
         stride=stride,
-        json=json,
+        format=rows_format(format, json),
         device=device,
         threads=threads,
         encoding=encoding,
@@ -124,22 +125,20 @@ def next_(
         typer.Argument(metavar="TEXT", help="What comes before.", show_default="one per line"),
     ] = None,
     count: Annotated[
-        int, typer.Option("-k", "--count", min=1, max=10_000, help="Continuations to show.")
+        int, typer.Option("--count", "-n", "-k", min=1, max=10_000, help="Continuations to show.")
     ] = 5,
     words: Annotated[
         bool, typer.Option("--words", help="Whole words instead of single tokens.")
     ] = False,
-    format: Annotated[
-        Literal["table", "tsv", "jsonl"] | None,
-        typer.Option("--format", "-f", help="How to show rows.", show_default="table or tsv"),
-    ] = None,
+    format: options.RowsFormat = None,
     json: options.Json = False,
     threads: options.Threads = 0,
 ) -> None:
     """Show the likeliest continuations of a text, with their probabilities.
 
-    Without TEXT each line of standard input is one. With --words the likeliest ways to go on to
-    the end of a word are searched for. Columns and keys: text, next, probability.
+    Without TEXT each line, or record with the key text, of standard input is one. With --words the
+    likeliest ways to go on to the end of a word are searched for. Columns and keys: text, next,
+    probability.
 
     Examples:
       $ nlpkit lm train sample_corpora/tales.txt -o 3gram.model --model ngram --order 3 -t word
@@ -155,12 +154,17 @@ def next_(
     torch.set_num_threads(worker_count(threads))
     chosen = rows_format(format, json)
     found = TextModel.load(model)
-    texts = [text] if text is not None else textio.read_lines(options.resolve_inputs(None))
+    texts = iter([text]) if text is not None else options.read_input_lines(None, "utf-8", "strict")
     ask = next_words if words else next_tokens
+    columns = ("text", "next", "probability")
     rows = (
         (one, new if chosen == "jsonl" else on_one_line(new), round(probability, 6))
         for one in texts
         for new, probability in ask(found, one, count)
     )
     with open_output("-") as out:
-        write_rows(out, ("text", "next", "probability"), rows, chosen)
+        if chosen != "jsonl":
+            write_rows(out, columns, rows, chosen)
+            return
+        for row in rows:
+            out.write_json(with_record(row[0], dict(zip(columns, row, strict=True))))
