@@ -73,7 +73,8 @@ def write_report(
 def _fitted(
     columns: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
-    """A matrix as it is, or with numbers for the names of columns where those are too wide."""
+    """A matrix with dots for zeros, and numbers for names of columns that are too wide."""
+    rows = [[cell if cell != 0 else "." for cell in row] for row in rows]
     width = shutil.get_terminal_size().columns
     if tables.total_width(columns, rows) <= width:
         return columns, rows

@@ -66,11 +66,9 @@ def measures(name: str, counts: dict[str, Any]) -> Section:
 
 
 def confusions(names: list[str], rows: list[list[int]]) -> Section:
-    """How often what is right (rows) was taken for what (columns); a dot is none."""
+    """How often what is right (rows) was taken for what (columns)."""
     names = list(map(on_one_line, names))
-    cells = [
-        [name, *(count or "." for count in row)] for name, row in zip(names, rows, strict=True)
-    ]
+    cells = [[name, *row] for name, row in zip(names, rows, strict=True)]
     return Section(("right \\ predicted", *names), cells, is_matrix=True)
 
 

@@ -38,7 +38,7 @@ def info(
     record = {
         "words": len(loaded),
         "dim": loaded.dim,
-        "kind": modeldir.load_config(vectors).kind if os.path.isdir(vectors) else "file",
+        "kind": _kind(vectors),
         "tokens": None if counts is None else int(counts.sum()),
         "mean_length": float(loaded.norms.mean()),
         "subwords": loaded.subwords is not None,
@@ -55,6 +55,12 @@ def info(
             ("first", " ".join(loaded.words[:10])),
         )
         write_report(out, [shown], record, rows_format(format, json))
+
+
+def _kind(path: str) -> str:
+    if not os.path.isdir(path):
+        return "file"
+    return modeldir.load_config(path).kind if modeldir.is_model(path) else "spacy"
 
 
 def convert(

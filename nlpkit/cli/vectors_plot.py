@@ -150,7 +150,7 @@ def _page(
     return page(
         words,
         next(iter(layouts.values())),
-        query.nearest(vectors, asked, settings.neighbours),
+        query.nearest(vectors, asked, settings.count),
         title,
         layouts=layouts,
         groups=marks.groups,

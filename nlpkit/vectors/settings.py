@@ -241,7 +241,7 @@ class PlotSettings:
         "pca keeps directions, tsne and umap (if umap-learn is installed) neighbourhoods.",
     )
     title: str | None = option(None, "What stands above the picture.", metavar="TEXT", group=OUTPUT)
-    neighbours: int = option(
+    count: int = option(
         10,
         "Neighbours to show of a word, in a page.",
         low=1,
