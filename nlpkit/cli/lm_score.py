@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ import typer
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.output import Notes, Writer, open_output, write_rows
+from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
 from nlpkit.cli.reports import facts, write_report
 from nlpkit.errors import NlpkitError
 from nlpkit.text.records import TEXT_KEYS, with_record
@@ -40,47 +41,52 @@ Stride = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class Scoring:
+    """Flags of ``score``."""
+
+    lines: Lines = False
+    tokens: Tokens = False
+    stride: Stride = None
+    format: options.RowsFormat = None
+    json: options.Json = False
+
+
 def run_score(
     path: str,
     inputs: list[str] | None,
+    scoring: Scoring,
+    use: options.Use,
+    decoding: options.Decoding,
     *,
-    lines: bool,
-    tokens: bool,
-    stride: int | None,
-    format: str,
-    device: str,
-    threads: int,
-    encoding: str,
-    errors: str,
-    quiet: bool,
-    gpt: bool,
+    gpt: bool = False,
 ) -> None:
     """Load a model and score text, a block of it at a time."""
-    import torch
-
     from nlpkit.device import pick_device
-    from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.model import GptModel, TextModel
 
-    torch.set_num_threads(worker_count(threads))
+    options.use_threads(use.threads)
+    errors, stride = decoding.errors, scoring.stride
+    shown = rows_format(scoring.format, scoring.json)
     model = (GptModel if gpt else TextModel).load(path)
     paths = options.resolve_inputs(inputs)
-    chosen = pick_device(device, model.work(sum(map(_guess_size, paths))))
+    chosen = pick_device(use.device, model.work(sum(map(_guess_size, paths))))
     model.model.to(chosen)
     with open_output("-") as out:
-        if lines and not tokens:
-            texts = options.read_input_lines(paths, encoding, errors)
-            _score_lines(out, model, texts, stride, format)
+        if scoring.lines and not scoring.tokens:
+            _score_lines(
+                out, model, options.read_input_lines(paths, **vars(decoding)), stride, shown
+            )
         else:
-            blocks = options.read_inputs(paths, encoding, errors, TEXT_KEYS)
-            if tokens:
+            blocks = options.read_inputs(paths, **vars(decoding), keys=TEXT_KEYS)
+            if scoring.tokens:
                 from nlpkit.cli.lm_show import write_tokens
 
-                as_json = format == "jsonl"
-                write_tokens(out, model, (block.text(errors) for block in blocks), stride, as_json)
+                texts = (block.text(errors) for block in blocks)
+                write_tokens(out, model, texts, stride, scoring.json or shown == "jsonl")
             else:
-                _score_all(out, model, blocks, errors, stride, format)
-    Notes(quiet).say(f"device {chosen}")
+                _score_all(out, model, blocks, errors, stride, shown)
+    Notes(use.quiet).say(f"device {chosen}")
 
 
 def _score_lines(
