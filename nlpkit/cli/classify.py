@@ -27,7 +27,9 @@ DataInput = Annotated[
     DataFormat,
     typer.Option("--input", help="How labels are written; auto: told by name and first lines."),
 ]
-OldInput = Annotated[DataFormat | None, typer.Option("--format", hidden=True)]
+OldInput = Annotated[
+    DataFormat | None, typer.Option("--format", help="The older name of --input.", hidden=True)
+]
 TextColumn = Annotated[
     str | None,
     typer.Option(
