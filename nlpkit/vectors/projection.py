@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from typing import TYPE_CHECKING
 
@@ -63,8 +64,7 @@ def _umap(units: NDArray[np.float32], seed: int, dimensions: int) -> NDArray[np.
     check_installed(Projection.UMAP)
     import warnings
 
-    import umap  # type: ignore[import-not-found]
-
+    umap = importlib.import_module("umap")  # a guest, not a dependency
     near = min(15, len(units) - 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says that a seed means one thread
