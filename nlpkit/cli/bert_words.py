@@ -149,7 +149,7 @@ def compare(
       $ nlpkit bert compare world.bert "Paris is in [MASK]." "Rome is in [MASK]."
       $ nlpkit bert compare world.bert "Paris is in [MASK]." "Rome is in [MASK]." --plot both.html
     """
-    from nlpkit.cli.lm_compare import write_compared
+    from nlpkit.cli.lm_compare import check_view, write_compared
     from nlpkit.compare import check_drawing, draw_scatter, scatter_text
     from nlpkit.compare import compare as rank
     from nlpkit.tasks.bert.fill import blank_logs
@@ -157,6 +157,7 @@ def compare(
     if plot is not None:
         check_drawing(plot)
     shown = rows_format(format, json)
+    check_view(view, shown)
     bert = open_model(model, device, threads, Notes(quiet))
     tokens, logs = blank_logs(bert, first)
     _, others = blank_logs(bert, second)
