@@ -206,7 +206,10 @@ KINDS: dict[str, tuple[Callable[[Path], None], Callable[[Path], None]]] = {
         lambda path: make_tagger(path, fine_tune=True, chars="lstm"),
         use_tagger,
     ),
-    "tagger one way": (lambda path: make_tagger(path, one_way=True, clues="no"), use_tagger),
+    "tagger causal": (
+        lambda path: make_tagger(path, causal=True, linear_features="no"),
+        use_tagger,
+    ),
     **{
         f"classifier {name}": (lambda path, name=name: make_classifier(path, name), use_classifier)
         for name in ("bow", *ENCODERS)

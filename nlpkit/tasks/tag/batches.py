@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nlpkit.tasks.tag.clues import Ids
 from nlpkit.tasks.tag.features import FeatureExtractor, WordFeatures
+from nlpkit.tasks.tag.hashed_features import Ids
 from nlpkit.text.schemes import read_spans
 from nlpkit.training.batches import Padded, Ragged
 
@@ -83,6 +83,6 @@ class TaggedData:
             every.vectors[distinct],
             np.ascontiguousarray(characters[:, :used]),
             every.affixes[distinct],
-            every.clues[distinct],
+            every.hashes[distinct],
         )
         return TaggedBatch(features, Padded(words, tokens.mask), self.tags.pad(rows))

@@ -30,8 +30,8 @@ from nlpkit.nn.inference import (
 )
 from nlpkit.registry import TAGGER
 from nlpkit.tasks.tag.batches import LONGEST, cut_long
-from nlpkit.tasks.tag.clues import CluePlaces
-from nlpkit.tasks.tag.features import FeatureExtractor
+from nlpkit.tasks.tag.features import LINEAR, FeatureExtractor
+from nlpkit.tasks.tag.hashed_features import FeaturePlaces
 from nlpkit.tasks.tag.settings import ResolvedTagger
 from nlpkit.tasks.tag.weights import check_weights
 from nlpkit.tasks.tag.words import NumpyWords
@@ -46,7 +46,7 @@ from nlpkit.text.schemes import (
 )
 from nlpkit.text.vocab import Vocab
 
-VERSION = 3  # of what weights mean: how words are hashed into clues, what is done with features
+VERSION = 3  # of what weights mean: how words are hashed into features, what is done with features
 INNER_SCHEME: Scheme = "BIOES"  # what the model learns, whatever scheme the data has
 FORBIDDEN = -1e4  # finite: where no legal path exists, the least bad one is found
 TAGS, LAYOUT = "tags.tsv", "layout.json"
@@ -106,11 +106,13 @@ class Tagger(modeldir.Model):
             settings,
             extractor,
             under("words.", weights),
-            under("clues.", weights),
+            under(LINEAR, weights),
             self.encoder.first,
         )
         self.output, self.bias = weights["output.weight"].T, weights["output.bias"]
-        self.places = CluePlaces.of(settings.one_way).in_order if settings.clues == "yes" else ()
+        self.places = (
+            FeaturePlaces.of(settings.causal).in_order if settings.linear_features == "yes" else ()
+        )
         size = len(tags) + 1
         pairs = weights["crf.scores"] if "crf.scores" in weights else np.zeros((size, size))
         if scheme is not None:
@@ -178,7 +180,7 @@ class Tagger(modeldir.Model):
         for piece in cut_long(len(scores)):
             part = scores[piece]
             # each token by itself when nothing behind it may be looked at
-            pairs = np.zeros_like(self.pairs) if self.settings.one_way else self.pairs
+            pairs = np.zeros_like(self.pairs) if self.settings.causal else self.pairs
             chain = PathProbabilities(part, pairs)
             path = self._paths(part[None], np.array([len(part)]))[0].tolist()
             inner = [names[index] for index in path]
@@ -194,7 +196,7 @@ class Tagger(modeldir.Model):
     def _paths(self, scores: Floats, lengths: Ids) -> Ids:
         if not self.is_chain:
             return scores.argmax(axis=2)
-        if self.settings.one_way:
+        if self.settings.causal:
             return left_to_right_paths(scores, self.pairs)
         return best_paths(scores, self.pairs, lengths)
 

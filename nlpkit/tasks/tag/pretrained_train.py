@@ -201,7 +201,7 @@ def tagger_run(
         return TaggerRun(data, settings, dev=dev, vectors=vectors, device=device)
     if vectors is not None:
         raise UsageError("`vectors` and `pretrained` contradict each other")
-    if settings.unit == "char" or settings.one_way or data.layout.format == "pairs":
+    if settings.unit == "char" or settings.causal or data.layout.format == "pairs":
         raise UsageError("`pretrained` is for words that are seen from both sides")
     tuning = settings.tuning()
     encoder = open_encoder(settings.pretrained)

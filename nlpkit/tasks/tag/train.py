@@ -34,10 +34,10 @@ from nlpkit.vectors import formats
 from nlpkit.vectors.store import Vectors
 
 MOST_VECTORS = 200_000  # the most frequent words of given vectors go into the model
-CLUE_LR = 0.1
-# Scores of clues are kept small, as in a linear CRF with a penalty beside the sum of all losses: it
-# weighs most against what is rare. A row pays its share whenever a batch looks at it.
-CLUE_PENALTY = 0.2
+LINEAR_LR = 0.1
+# Scores of features are kept small, as in a linear CRF with a penalty beside the sum of all losses:
+# it weighs most against what is rare. A row pays its share whenever a batch looks at it.
+LINEAR_PENALTY = 0.2
 TABLE_RATE = 10.0  # how much faster embeddings are learned, to begin with: Adagrad slows down
 
 
@@ -136,7 +136,7 @@ class TaggerRun(Run):
                 self.settings,
                 self.extractor,
                 len(self.tags),
-                self._arrays.features.clues,
+                self._arrays.features.hashes,
                 self._arrays.counts,
                 matrix,
                 legal,
@@ -163,15 +163,16 @@ class TaggerRun(Run):
         """AdamW for all but tables, of which only the rows in a batch are looked at."""
         lr, batch = self.settings.lr, self.settings.batch_tokens
         tables = self.model.tokens.words.tables()
-        clues = [] if self.model.clues is None else [self.model.clues.near, self.model.clues.far]
-        by_row = {id(table) for table in (*tables, *(clue.table.weight for clue in clues))}
+        linear = self.model.linear
+        by_feature = [] if linear is None else [linear.near, linear.far]
+        by_row = {id(table) for table in (*tables, *(part.table.weight for part in by_feature))}
         others = [p for p in self.model.parameters() if id(p) not in by_row]
         return [
             AdamW(others, lr=lr, weight_decay=self.settings.weight_decay, fused=True),
             SparseAdagrad(tables, lr * TABLE_RATE),
             *(
-                SparseAdagrad([clue.table.weight], CLUE_LR, CLUE_PENALTY / batch / clue.counts)
-                for clue in clues
+                SparseAdagrad([part.table.weight], LINEAR_LR, LINEAR_PENALTY / batch / part.counts)
+                for part in by_feature
             ),
         ]
 
