@@ -147,13 +147,3 @@ def make_codec(texts: Sequence[str], tokenizer: str, vocab_size: int = 4000) -> 
     else:
         tokens = Subwords.load(tokenizer)
     return SideCodec(tokens, features)
-
-
-def unknown_share(codec: SideCodec, texts: Iterable[str]) -> float:
-    """Which share of the tokens of some texts a codec does not know."""
-    total = unknown = 0
-    for text in texts:
-        ids = codec.encode(text)
-        total += len(ids)
-        unknown += ids.count(UNKNOWN)
-    return unknown / max(1, total)

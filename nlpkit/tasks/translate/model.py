@@ -29,6 +29,9 @@ from nlpkit.text.subwords import Subwords
 from nlpkit.training.batches import Ragged, plan
 
 _SPARE = 10  # tokens that an answer may have beyond its share
+_MUCH = 1_000  # tokens to read from which on loading the compiled step pays
+_VERY_MUCH = 50_000  # and compiling it
+_NARROW = 32  # a narrower model has no 8-bit weights, and little to gain
 
 
 @dataclass
@@ -70,6 +73,7 @@ class Translator(modeldir.Model):
             kind=registry.SEQ2SEQ, settings={"architecture": model.settings.to_dict()}
         )
         self.too_long = 0  # sources that had to be cut
+        self._read = 0  # tokens so far
 
     def __repr__(self) -> str:
         shape = self.model.settings
@@ -129,6 +133,7 @@ class Translator(modeldir.Model):
         if self.device.type != "cpu":
             raise NlpkitError("8-bit weights are for the CPU", hint="`device` cpu")
         self.model.quantize()
+        self.model.compiled = None
 
     # --- use ------------------------------------------------------------------------------------
 
@@ -180,6 +185,7 @@ class Translator(modeldir.Model):
             )
         self.model.eval()
         rows = self.encode_sources(texts)
+        self._make_fast(sum(map(len, rows)))
         full = [number for number, row in enumerate(rows) if len(row) > 1 or not self._blank(row)]
         answers: list[list[Answer]] = [[Answer("", 0.0, 0.0, [])] for _ in rows]
         lengths = [len(rows[number]) for number in full]
@@ -200,6 +206,32 @@ class Translator(modeldir.Model):
                 ]
         return answers
 
+    def _make_fast(self, tokens: int) -> None:
+        """Once there is much to do, a Transformer on a CPU writes by its compiled step.
+
+        Not one that is being trained: the step has its own copy of the weights.
+        """
+        self._read += tokens
+        shape = self.model.settings
+        if self._read < _MUCH or self.model.compiled is not None or self.device.type != "cpu":
+            return
+        if any(parameter.requires_grad for parameter in self.model.parameters()):
+            return
+        if shape.model == "transformer" and shape.dim >= _NARROW:
+            from nlpkit.kernels.compiling import ENABLED, is_compiled
+            from nlpkit.kernels.decoder import advance
+
+            if ENABLED and (self._read >= _VERY_MUCH or is_compiled(advance)):
+                self.compile()
+
+    def compile(self) -> None:
+        """Let a Transformer that will only be used write by its compiled step."""
+        from nlpkit.models.seq2seq_cpu import CompiledDecoder
+        from nlpkit.models.seq2seq_transformer import TransformerSeq2Seq
+
+        if isinstance(self.model, TransformerSeq2Seq):
+            self.model.compiled = CompiledDecoder(self.model)
+
     @staticmethod
     def _blank(row: Sequence[int]) -> bool:
         return len(row) == 1
@@ -215,9 +247,7 @@ class Translator(modeldir.Model):
     ) -> list[list[Hypothesis]]:
         prefix = self.target.encode(settings.prefix) if settings.prefix else []
         self._check_written(prefix, settings.prefix)
-        limits = [int(settings.max_length * len(row)) + _SPARE + len(prefix) for row in rows]
-        if self.longest is not None:
-            limits = [min(limit, self.longest) for limit in limits]
+        limits = self._limits(rows, settings.max_length, len(prefix))
         memory = self.encode_batch(rows)
         look = look or settings.copy_unknown
         if settings.sampling:
@@ -245,6 +275,16 @@ class Translator(modeldir.Model):
             look=look,
         )
         return beam_search(self.model, memory, beam, limits, prefix=prefix, constraints=wanted)
+
+    def _limits(self, rows: list[list[int]], share: float, prefix: int) -> list[int]:
+        """Tokens that each answer may have: in proportion to its source, but no more than the
+        longest targets of the training data or, if that is more, its source has."""
+        most = self.model.settings.max_length
+        limits = []
+        for row in rows:
+            bound = most if self.longest is not None else max(most, len(row) + _SPARE)
+            limits.append(min(int(share * len(row)) + _SPARE, bound) + prefix)
+        return [min(limit, self.longest or limit) for limit in limits]
 
     def _check_written(self, ids: Sequence[int], text: str) -> None:
         """Refuse what the model never writes."""
