@@ -30,7 +30,7 @@ from nlpkit.vectors.similarities import evaluate_similarity, read_pairs
 from nlpkit.vectors.store import Vectors
 from nlpkit.word2vec.config import Arch, Word2VecConfig
 from nlpkit.word2vec.store import IdStore, StoreBuilder
-from nlpkit.word2vec.train import Trainer
+from nlpkit.word2vec.train import Word2VecTrainer
 
 Corpus = tuple[str, IdStore]  # a path, and the same as ids
 
@@ -47,7 +47,7 @@ def train_nlpkit(
 ) -> tuple[float, Vectors]:
     """Seconds of training, and the vectors."""
     config = Word2VecConfig(arch=Arch(arch), epochs=epochs, seed=seed, threads=threads)
-    trainer = Trainer(store, config)
+    trainer = Word2VecTrainer(store, config)
     trainer.compile()
     started = time.perf_counter()
     for _ in trainer.train():

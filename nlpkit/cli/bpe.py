@@ -136,12 +136,12 @@ def encode(
             out.flush()
 
 
-def _make_encoder(path: str, format: str, errors: str) -> Callable[[textio.Block], bytes]:
+def _make_encoder(path: str, format: str, errors: str) -> Callable[[textio.TextBlock], bytes]:
     from nlpkit.text.subwords import Subwords
 
     model = Subwords.load(path)
 
-    def encode_block(block: textio.Block) -> bytes:
+    def encode_block(block: textio.TextBlock) -> bytes:
         if format == "text":
             rows = model.encode_many(lines_of(block, errors))
             return "".join(" ".join(map(str, ids)) + "\n" for ids in rows).encode()

@@ -371,7 +371,7 @@ def _score_lines(
 def _score_all(
     out: Writer,
     model: TextModel,
-    blocks: Iterator[textio.Block],
+    blocks: Iterator[textio.TextBlock],
     errors: str,
     stride: int | None,
     json: bool,

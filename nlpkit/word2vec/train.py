@@ -87,12 +87,12 @@ class TrainState:
             raise NlpkitError(f"the checkpoint has loss_sum {self.loss_sum!r}, not a number")
 
 
-class Trainer:
+class Word2VecTrainer:
     """Trains word vectors; ``train()`` yields progress, and between two records it may be left.
 
     >>> from nlpkit.word2vec.store import build_store
     >>> config = Word2VecConfig(dim=8, min_count=1, epochs=2, threads=1)
-    >>> trainer = Trainer(build_store([b"a b c a b\\n" * 50], config), config)
+    >>> trainer = Word2VecTrainer(build_store([b"a b c a b\\n" * 50], config), config)
     >>> [record.epoch for record in trainer.train() if record.due]
     [1, 2]
     >>> trainer.state().input.shape

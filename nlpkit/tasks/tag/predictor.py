@@ -37,8 +37,8 @@ from nlpkit.tasks.tag.weights import check_weights
 from nlpkit.tasks.tag.words import NumpyWords
 from nlpkit.text.conll import Layout
 from nlpkit.text.schemes import (
+    EntitySpan,
     Scheme,
-    Span,
     convert,
     is_entity_tag,
     legal_transitions,
@@ -57,7 +57,7 @@ ATTENTION_CELLS = 1 << 21  # of a transformer's (B, T, T)
 class Entity(NamedTuple):
     """An entity that was found, with the probability the model gives to just this span."""
 
-    span: Span
+    span: EntitySpan
     probability: float
 
 
@@ -187,7 +187,7 @@ class Tagger(modeldir.Model):
             if self.scheme is not None:
                 for span in read_spans(inner):
                     probability = chain.of(span.start, path[span.start : span.end])
-                    moved = Span(span.start + len(tags), span.end + len(tags), span.type)
+                    moved = EntitySpan(span.start + len(tags), span.end + len(tags), span.type)
                     entities.append(Entity(moved, probability))
             each += [chain.of(index, [tag]) for index, tag in enumerate(path)]
             tags += inner
