@@ -4,7 +4,7 @@
         --analogies questions-words.txt --word2vec-c ./word2vec
 
 Everybody gets 100 dimensions, window 5, 5 negatives, min-count 5, sample 1e-3 and two threads.
-Speed counts the words of the text, thinned out or not, over the time of training alone; fastText
+Speed counts the words of the text, subsampled or not, over the time of training alone; fastText
 and word2vec.c do not tell that apart, so theirs is of two epochs less that of one. Quality is the
 mean over seeds after five epochs: Spearman on word pairs, and analogies by nlpkit's protocol
 (3CosAdd among the 30,000 most frequent words). Without options it runs on the sample corpora.

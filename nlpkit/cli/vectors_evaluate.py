@@ -102,7 +102,7 @@ def similarity(
         str,
         typer.Argument(
             metavar="FILE",
-            help="Two words and a score a line, # is a comment; or a folder of such.",
+            help="Two words and a score per line, # is a comment; or a folder of such.",
         ),
     ],
     model: shared.ModelOption,

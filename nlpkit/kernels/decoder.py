@@ -94,7 +94,7 @@ def advance(
 
 @compiled
 def _enter(x: Any, h: Any, norm: Any, post: bool) -> None:
-    """What a part of a layer is given: the stream, normalised if norms stand before."""
+    """What a part of a layer is given: the residual stream, normalised if norms stand before."""
     if post:
         h[:] = x
     else:
@@ -104,7 +104,7 @@ def _enter(x: Any, h: Any, norm: Any, post: bool) -> None:
 
 @compiled
 def _leave(x: Any, added: Any, norm: Any, post: bool) -> None:
-    """What a part of a layer found is added to the stream."""
+    """What a part of a layer found is added to the residual stream."""
     for r in range(x.shape[0]):
         for i in range(x.shape[1]):
             x[r, i] += added[r, i]

@@ -36,7 +36,7 @@ class WordPair:
 
 
 def read_pairs(lines: Iterable[str], name: str) -> list[WordPair]:
-    """Two words and a score a line, between tabs, commas or spaces; # lines and a header skipped.
+    """Two words and a score per line, between tabs, commas or spaces; # lines and a header skipped.
 
     The score is the first number after the words, so that a column of word classes may stand
     between.

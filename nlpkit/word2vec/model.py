@@ -180,7 +180,7 @@ class Word2VecRun(Run):
         """Write the state; the corpus is written once and then linked from one to the next."""
         state = self.words_trainer.state()
         position = {
-            "pieces_done": state.pieces_done,
+            "pieces_done": state.chunks_done,
             "loss_sum": state.loss_sum,
             "loss_count": state.loss_count,
             "text_words": self.store.text_words,

@@ -79,7 +79,7 @@ class IdStore:
             )
 
     def cuts(self, words: int) -> NDArray[np.int64]:
-        """Positions that cut the corpus into pieces of about ``words`` whole sentences' words."""
+        """Positions that cut the corpus into chunks of about ``words`` whole sentences' words."""
         cuts = [0]
         while cuts[-1] < len(self.ids):
             cuts.append(_sentence_end(self.ids, min(cuts[-1] + words, len(self.ids)) - 1) + 1)

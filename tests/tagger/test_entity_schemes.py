@@ -1,4 +1,4 @@
-"""Entity schemes: found out, checked, converted, and read as conlleval reads them."""
+"""Entity schemes: detected, checked, converted, and read as conlleval reads them."""
 
 from __future__ import annotations
 

@@ -86,9 +86,9 @@ def test_interrupted_and_resumed_is_uninterrupted(
         pass
     kept = trainer.state()
     copy = TrainState(
-        kept.input.copy(), kept.output.copy(), kept.pieces_done, kept.loss_sum, kept.loss_count
+        kept.input.copy(), kept.output.copy(), kept.chunks_done, kept.loss_sum, kept.loss_count
     )
-    assert copy.pieces_done == stop_after
+    assert copy.chunks_done == stop_after
     resumed = Word2VecTrainer(store, config, resume=copy)
     records = list(resumed.train())
     assert (resumed.state().input == whole.input).all()
@@ -117,7 +117,7 @@ def test_an_interrupt_finishes_the_pieces_it_began(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(trainer._engine, "train_piece", train_piece)
     with pytest.raises(KeyboardInterrupt):
         list(trainer.train())
-    done = trainer.state().pieces_done
+    done = trainer.state().chunks_done
     assert sorted([*trained_pieces, 20]) == list(range(done))
 
 

@@ -2,7 +2,7 @@
 
 Sentences are put into batches by length, distinct words are worked out once and remembered, and
 nothing a batch holds changes what a sentence gets. A sentence longer than ``LONGEST`` tokens is cut
-into pieces that are tagged apart, so that memory stays bounded.
+into chunks that are tagged apart, so that memory stays bounded.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Tagger(modeldir.Model):
             for place, row, length in zip(places, scores, lengths, strict=True):
                 found[place].append(row[:length])
         empty = np.zeros((0, len(self.tags)), np.float32)
-        return [np.concatenate(pieces) if pieces else empty for pieces in found]
+        return [np.concatenate(chunks) if chunks else empty for chunks in found]
 
     def tag(self, tokens: Sequence[str]) -> list[str]:
         """The tags of one sentence, in the scheme of the training data."""
@@ -177,8 +177,8 @@ class Tagger(modeldir.Model):
         tags: list[str] = []
         each: list[float] = []
         entities: list[Entity] = []
-        for piece in cut_long(len(scores)):
-            part = scores[piece]
+        for chunk in cut_long(len(scores)):
+            part = scores[chunk]
             # each token by itself when nothing behind it may be looked at
             pairs = np.zeros_like(self.pairs) if self.settings.causal else self.pairs
             chain = PathProbabilities(part, pairs)
@@ -204,23 +204,23 @@ class Tagger(modeldir.Model):
         self, sentences: Sequence[Sequence[str]]
     ) -> Iterator[tuple[list[int], Floats, Ids]]:
         """Batches longest first: sentence numbers, scores (B, T, K), lengths."""
-        pieces = [
-            (place, piece)
+        chunks = [
+            (place, chunk)
             for place, sentence in enumerate(sentences)
-            for piece in cut_long(len(sentence), self.longest)
+            for chunk in cut_long(len(sentence), self.longest)
         ]
-        # stable, and pieces of one sentence are no shorter at the front: their order stays
-        pieces.sort(key=lambda item: item[1].start - item[1].stop)
+        # stable, and chunks of one sentence are no shorter at the front: their order stays
+        chunks.sort(key=lambda item: item[1].start - item[1].stop)
         start = 0
-        while start < len(pieces):
-            longest = pieces[start][1].stop - pieces[start][1].start
+        while start < len(chunks):
+            longest = chunks[start][1].stop - chunks[start][1].start
             size = min(BATCH_ROWS, max(1, self.batch_tokens // longest))
             if self.is_quadratic:
                 size = min(size, max(1, ATTENTION_CELLS // longest**2))
-            batch = pieces[start : start + size]
+            batch = chunks[start : start + size]
             start += size
-            lengths = np.array([piece.stop - piece.start for _, piece in batch])
-            rows = [sentences[place][piece] for place, piece in batch]
+            lengths = np.array([chunk.stop - chunk.start for _, chunk in batch])
+            rows = [sentences[place][chunk] for place, chunk in batch]
             yield [place for place, _ in batch], self._score(rows, lengths), lengths
 
     def _score(self, rows: Sequence[Sequence[str]], lengths: Ids) -> Floats:

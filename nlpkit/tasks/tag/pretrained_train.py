@@ -49,12 +49,12 @@ class PretrainedTaggerRun(Run):
     ) -> None:
         self.data, self.dev = data, [s for s in dev if s.tokens]
         self.device = device or torch.device("cpu")
-        pieces = [
-            (sentence, piece)
+        chunks = [
+            (sentence, chunk)
             for sentence in data.sentences
-            for piece in fitting(sentence, encoder, entities=data.scheme is not None)
+            for chunk in fitting(sentence, encoder, entities=data.scheme is not None)
         ]
-        tag_rows = [self._inner(sentence.tags[piece]) for sentence, piece in pieces]
+        tag_rows = [self._inner(sentence.tags[chunk]) for sentence, chunk in chunks]
         counts = Counter(tag for row in tag_rows for tag in row)
         self.tags = Vocab.from_counts(with_companions(counts, data.scheme), specials=())
         chain = data.scheme is not None or len(self.tags) <= FEW_TAGS
@@ -67,7 +67,7 @@ class PretrainedTaggerRun(Run):
         with seeded(settings.seed, 0, torch.device("cpu")):
             network = TagNetwork(encoder, self.settings, len(self.tags), legal)
         self.network = network.to(self.device)
-        readings = [network.words.read(sentence.tokens[piece]) for sentence, piece in pieces]
+        readings = [network.words.read(sentence.tokens[chunk]) for sentence, chunk in chunks]
         self._prepare(readings, [self.tags.encode(row) for row in tag_rows])
         scheme = f", {data.scheme} entities" if data.scheme else ""
         self.summary = (
@@ -171,20 +171,20 @@ class PretrainedTaggerRun(Run):
 
 
 def fitting(sentence: Sentence, encoder: PretrainedEncoder, *, entities: bool) -> list[slice]:
-    """Pieces of a sentence that the encoder can read, cut between entities."""
+    """Chunks of a sentence that the encoder can read, cut between entities."""
     longest = len(sentence.tokens)
     room = encoder.room
     while True:
-        pieces = (
+        chunks = (
             cut_tagged(sentence.tags, longest)
             if entities
             else cut_long(len(sentence.tags), longest)
         )
         if room is None or longest == 1:
-            return pieces
+            return chunks
         left = room - encoder.before - encoder.behind
-        if all(sum(encoder.encode_words(sentence.tokens[p])[1]) <= left for p in pieces):
-            return pieces
+        if all(sum(encoder.encode_words(sentence.tokens[p])[1]) <= left for p in chunks):
+            return chunks
         longest = max(1, longest // 2)
 
 

@@ -110,12 +110,12 @@ class TaggerRun(Run):
         )
         self.device = device or torch.device("cpu")
         # cut before conversion: half an entity is no legal sequence of the inner scheme
-        pieces = [(sentence, piece) for sentence in data.sentences for piece in self._cut(sentence)]
-        tag_rows = [self._inner(sentence.tags[piece]) for sentence, piece in pieces]
+        chunks = [(sentence, chunk) for sentence in data.sentences for chunk in self._cut(sentence)]
+        tag_rows = [self._inner(sentence.tags[chunk]) for sentence, chunk in chunks]
         counts = Counter(tag for row in tag_rows for tag in row)
         self.tags = Vocab.from_counts(with_companions(counts, data.scheme), specials=())
         words, matrix = _given_vectors(formats.given(vectors))
-        tokens = [sentence.tokens[piece] for sentence, piece in pieces]
+        tokens = [sentence.tokens[chunk] for sentence, chunk in chunks]
         self.extractor = FeatureExtractor.build(
             (word for row in tokens for word in row),
             words,
