@@ -95,7 +95,7 @@ class Tagger(modeldir.Model):
     ) -> None:
         self.settings, self.extractor, self.tags = settings, extractor, tags
         self.codec = extractor.words
-        self.config = config or modeldir.ModelConfig(kind=TAGGER, settings=asdict(settings))
+        self.config = config or modeldir.ModelConfig(kind=TAGGER, settings=self.describe())
         self.weights = weights
         self.scheme, self.layout = scheme, layout
         self.is_quadratic = settings.encoder == "transformer"
@@ -124,6 +124,10 @@ class Tagger(modeldir.Model):
     def __repr__(self) -> str:
         tags = f"{len(self.tags)} tags" + (f", {self.scheme} entities" if self.scheme else "")
         return f"<Tagger: {self.settings.encoder}, {tags}, {len(self.codec):,} words>"
+
+    def describe(self) -> dict[str, Any]:
+        """What ``config.json`` must say of the model."""
+        return asdict(self.settings)
 
     # --- tagging --------------------------------------------------------------------------------
 

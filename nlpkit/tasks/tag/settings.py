@@ -31,8 +31,8 @@ class TagTuning(FineTuneSettings):
     unit: Literal["word"] = "word"
     causal: bool = option(False, "Always false.", hidden_flags=("--one-way",))
     context: EncoderKind | None = None  # an encoder over the states
-    hidden: int = EncoderSettings.hidden
-    layers: int = EncoderSettings.layers
+    hidden: int = changed(EncoderSettings, "hidden", EncoderSettings.hidden)
+    layers: int = changed(EncoderSettings, "layers", EncoderSettings.layers)
     positions: Positions = EncoderSettings.positions
     norm: NormPlace = EncoderSettings.norm
 

@@ -80,14 +80,60 @@ class TrainingData:
         return lines
 
 
-class TaggerRun(Run):
+class AnyTaggerRun(Run):
+    """What trainings of taggers have in common, from scratch or on an encoder."""
+
+    trainer: Trainer
+    data: TrainingData
+    dev: Sequence[Sentence]
+    settings: Any
+    tags: Vocab
+
+    def tagger(self) -> Any:
+        """The model as it is now, ready to predict."""
+        raise NotImplementedError
+
+    def _inner(self, tags: Sequence[str]) -> list[str]:
+        return list(tags) if self.data.scheme is None else convert(tags, INNER_SCHEME)
+
+    def _error(self) -> float:
+        """What is wrong on the held-out sentences: 1 - F1 of entities, 1 - accuracy of tags."""
+        predicted = self.tagger().tag_sentences([sentence.tokens for sentence in self.dev])
+        scores = score_tags([sentence.tags for sentence in self.dev], predicted)
+        return 1 - (scores.accuracy if scores.entities is None else scores.entities.f1)
+
+    def result(self) -> Any:
+        """The trained model, with the best weights when there were held-out sentences."""
+        tagger = self.tagger()
+        metrics: dict[str, float] = {"tags": len(self.tags), "words": len(tagger.codec)}
+        best = self.trainer.counters.best_loss
+        if best is not None:
+            metrics["dev_f1" if self.data.scheme else "dev_accuracy"] = 1 - best
+        tagger.config = modeldir.ModelConfig(
+            kind=TAGGER,
+            settings=tagger.describe(),
+            seed=self.settings.seed,
+            data_hash=self.data_hash(),
+            metrics=metrics,
+        )
+        return tagger
+
+    def data_hash(self) -> str:
+        """A fingerprint of the training sentences."""
+        return hash_sentences(self.data.sentences)
+
+    def common_settings(self) -> dict[str, Any]:
+        """What a run that goes on with this one's checkpoint must have in common with it."""
+        layout = {f"layout {name}": value for name, value in asdict(self.data.layout).items()}
+        return {**asdict(self.settings), **layout, "held-out data": hash_sentences(self.dev)}
+
+
+class TaggerRun(AnyTaggerRun):
     """One training of a tagger.
 
     >>> run = TaggerRun(data, TaggerSettings())  # doctest: +SKIP
     >>> run.train("pos.model")  # doctest: +SKIP
     """
-
-    trainer: Trainer
 
     def __init__(
         self,
@@ -191,20 +237,11 @@ class TaggerRun(Run):
             batch="batch_tokens",
         )
 
-    def _inner(self, tags: Sequence[str]) -> list[str]:
-        return list(tags) if self.data.scheme is None else convert(tags, INNER_SCHEME)
-
     def _loss(self, number: int) -> tuple[torch.Tensor, int]:
         features, words, tags = self._arrays.batch(self._batches.rows(number))
         positions, mask = words.tensors(self.device)
         right, _ = tags.tensors(self.device)
         return self.model.loss(features, positions, right, mask), int(words.mask.sum())
-
-    def _error(self) -> float:
-        """What is wrong on the held-out sentences: 1 - F1 of entities, 1 - accuracy of tags."""
-        predicted = self.tagger().tag_sentences([sentence.tokens for sentence in self.dev])
-        scores = score_tags([sentence.tags for sentence in self.dev], predicted)
-        return 1 - (scores.accuracy if scores.entities is None else scores.entities.f1)
 
     def tagger(self) -> Tagger:
         """The model as it is now, ready to predict."""
@@ -218,35 +255,8 @@ class TaggerRun(Run):
             layout=self.data.layout,
         )
 
-    def result(self) -> Tagger:
-        """The trained model, with the best weights when there were held-out sentences."""
-        metrics: dict[str, float] = {"tags": len(self.tags), "words": len(self.extractor.words)}
-        best = self.trainer.counters.best_loss
-        if best is not None:
-            metrics["dev_f1" if self.data.scheme else "dev_accuracy"] = 1 - best
-        tagger = self.tagger()
-        tagger.config = modeldir.ModelConfig(
-            kind=TAGGER,
-            settings=asdict(self.settings),
-            seed=self.settings.seed,
-            data_hash=self.data_hash(),
-            metrics=metrics,
-        )
-        return tagger
-
-    def data_hash(self) -> str:
-        """A fingerprint of the training sentences."""
-        return hash_sentences(self.data.sentences)
-
     def common_settings(self) -> dict[str, Any]:
-        """What a run that goes on with this one's checkpoint must have in common with it."""
-        layout = {f"layout {name}": value for name, value in asdict(self.data.layout).items()}
-        return {
-            **asdict(self.settings),
-            **layout,
-            "held-out data": hash_sentences(self.dev),
-            "vectors": self.vectors,
-        }
+        return {**super().common_settings(), "vectors": self.vectors}
 
 
 def hash_sentences(sentences: Sequence[Sentence]) -> str:
