@@ -132,7 +132,7 @@ def test_a_run_that_is_stopped_resumes_to_the_same_bits(
 
     with monkeypatch.context() as patch:
         patch.setattr(training.Trainer, "fit", stop_at_two(training.Trainer.fit))
-        trainer = word2vec_train.Trainer
+        trainer = word2vec_train.Word2VecTrainer
         patch.setattr(trainer, "train", stop_at_two(trainer.train))
         patch.setattr(word2vec_train, "SECONDS_PER_ROUND", 0.0)
         assert "resume with: nlpkit" in run(code=130)
