@@ -19,7 +19,7 @@ from nlpkit.cli.terminal import visible
 from nlpkit.errors import NlpkitError
 from nlpkit.settings import LARGEST_SEED, MANY, MOST_WORKERS
 from nlpkit.text.records import TEXT_KEYS, TOKEN_KEYS, Reading
-from nlpkit.textio import STDIN, Block, parse_json
+from nlpkit.textio import STDIN, TextBlock, parse_json
 
 Inputs = Annotated[
     list[str] | None,
@@ -314,18 +314,30 @@ def read_inputs(
     keys: tuple[str, ...] = TOKEN_KEYS,
     *,
     tables: bool = True,
-) -> Iterator[Block]:
+) -> Iterator[TextBlock]:
     """The blocks of all inputs as plain lines, for engines that know of no records.
 
     What is read of records is what ``--input`` and ``--key`` say, see ``everywhere``.
     """
+    from nlpkit.text.records import plain_blocks
+
+    return plain_blocks(_read_said(inputs, encoding, errors, keys, tables=tables), errors)
+
+
+def _read_said(
+    inputs: list[str] | str | None,
+    encoding: str,
+    errors: str,
+    keys: tuple[str, ...],
+    *,
+    tables: bool,
+) -> Iterator[TextBlock]:
     from nlpkit.text import records
 
     said = everywhere.current.get()
     reading = Reading(input=said.input, key=said.key, encoding=encoding, errors=errors)  # type: ignore[arg-type]
     paths = resolve_inputs(inputs)
-    found = records.read_records(paths, reading, keys, Notes().say, tables=tables)
-    return records.plain_blocks(found, errors)
+    return records.read_records(paths, reading, keys, Notes().say, tables=tables)
 
 
 def read_input_lines(
@@ -336,9 +348,24 @@ def read_input_lines(
     *,
     tables: bool = True,
 ) -> Iterator[str]:
-    """``read_inputs``, a line at a time."""
-    for block in read_inputs(inputs, encoding, errors, keys, tables=tables):
-        yield from block.lines(errors)
+    """``read_inputs``, a line at a time; that of a record knows it, see ``with_record``."""
+    for lines in read_line_blocks(inputs, encoding, errors, keys, tables=tables):
+        yield from lines
+
+
+def read_line_blocks(
+    inputs: list[str] | str | None,
+    encoding: str,
+    errors: str,
+    keys: tuple[str, ...] = TEXT_KEYS,
+    *,
+    tables: bool = True,
+) -> Iterator[list[str]]:
+    """``read_input_lines``, a block at a time."""
+    from nlpkit.text.records import lines_of
+
+    for block in _read_said(inputs, encoding, errors, keys, tables=tables):
+        yield lines_of(block, errors)
 
 
 def read_records(
@@ -347,7 +374,7 @@ def read_records(
     keys: tuple[str, ...] = TEXT_KEYS,
     *,
     quiet: bool = False,
-) -> Iterator[Block]:
+) -> Iterator[TextBlock]:
     """The blocks of all inputs, plain text or records; what was detected is said on stderr."""
     from nlpkit.text import records
 
@@ -360,7 +387,7 @@ def read_plain(
     keys: tuple[str, ...] = TEXT_KEYS,
     *,
     quiet: bool = False,
-) -> Iterator[Block]:
+) -> Iterator[TextBlock]:
     """``read_records`` for engines that take plain lines only."""
     from nlpkit.text.records import plain_blocks
 

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 
 from nlpkit.errors import NlpkitError
 from nlpkit.schema import Ranges
-from nlpkit.textio import Block, longest_line, refuse_long
+from nlpkit.textio import TextBlock, longest_line, refuse_long
 
 TagFormat = Literal["conllu", "columns", "slash", "pairs"]
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -101,7 +101,7 @@ class Sentence:
 Line = tuple[str, str, int]  # with its end, the source, the number from 1
 
 
-def read_lines(blocks: Iterable[Block], errors: str = "strict") -> Iterator[Line]:
+def read_lines(blocks: Iterable[TextBlock], errors: str = "strict") -> Iterator[Line]:
     r"""Lines with their ends (``\n`` or ``\r\n``), each with its source and number."""
     for block in blocks:
         lines = block.text(errors).split("\n")
@@ -202,7 +202,7 @@ def _token_fields(
         between = "between tabs" if layout.tabs else "between spaces or tabs"
         raise NlpkitError(
             f"{source}: line {number}: expected {wanted} columns {between}, found {len(fields)}",
-            hint="mend the line, or `format`, `token_column` and `tag_column`",
+            hint="mend the line, or `input`, `token_column` and `tag_column`",
         )
     if layout.format == "conllu" and _NOT_A_WORD.match(fields[0]):
         return None
@@ -251,7 +251,7 @@ def _slash_line(line: str, source: str, number: int, tagged: bool) -> Sentence:
         elif tagged:
             raise NlpkitError(
                 f"{source}: line {number}: expected word/TAG, found {word[:40]!r}",
-                hint="a slash and a tag behind every word, or `format` columns",
+                hint="a slash and a tag behind every word, or `input` columns",
             )
         else:
             tokens.append(word)

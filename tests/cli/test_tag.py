@@ -131,8 +131,10 @@ def test_evaluate_a_model_and_two_files(folder: Path, tmp_path: Path) -> None:
     result = run(
         "evaluate", data, str(predicted), "--worst", "1", "--confusion", "--plot", str(picture)
     )
-    assert "F1 91.67%" in result.stdout  # 11 of 12 and 11 of 12: the I- left behind is wrong
-    assert "Bob\tB-PER\t<- O" in result.stdout
+    assert (
+        "entity F1\t91.67%" in result.stdout
+    )  # 11 of 12 and 11 of 12: the I- left behind is wrong
+    assert "Bob\tB-PER\tO\n" in result.stdout
     assert "right \\ predicted" in result.stdout
     assert picture.read_text().startswith("<?xml")
 
@@ -240,9 +242,13 @@ def test_blank_lines_do_not_hide_columns(folder: Path, tmp_path: Path) -> None:
     from nlpkit.cli.output import Writer
     from nlpkit.cli.tag_output import predict_stream
     from nlpkit.tasks.tag.predictor import Tagger
-    from nlpkit.textio import Block
+    from nlpkit.textio import TextBlock
 
-    blocks = [Block(b"\n", "-", 1), Block(b" \n", "-", 2), Block(b"Ann\tNNP\t_\n", "-", 3)]
+    blocks = [
+        TextBlock(b"\n", "-", 1),
+        TextBlock(b" \n", "-", 2),
+        TextBlock(b"Ann\tNNP\t_\n", "-", 3),
+    ]
     out = io.BytesIO()
     predict_stream(
         Tagger.load(str(folder / "ner")),
