@@ -28,7 +28,7 @@ from nlpkit.api_data import (
 from nlpkit.errors import NlpkitError
 
 if TYPE_CHECKING:
-    from nlpkit.tasks.classify.data import Format as LabelFormat
+    from nlpkit.tasks.classify.data import LabelFormat
     from nlpkit.tasks.classify.predictor import Classifier
     from nlpkit.tasks.names.model import NamesModel
     from nlpkit.tasks.qa.model import QaModel

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nlpkit import schema, textio
 from nlpkit.errors import NlpkitError
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 
 if TYPE_CHECKING:
     from nlpkit.training.run import Run
@@ -74,7 +74,7 @@ def peek(data: Any) -> tuple[Any, Iterator[Any]]:
     return (start[0] if start else None), itertools.chain(start, items)
 
 
-def blocks_of(text: Any, items: Iterator[Any] | None = None) -> Iterator[Block]:
+def blocks_of(text: Any, items: Iterator[Any] | None = None) -> Iterator[TextBlock]:
     """Blocks of a file, of several files, or of lines; ``items`` are those already looked at."""
     path = path_of(text)
     if path is not None:
@@ -87,7 +87,7 @@ def blocks_of(text: Any, items: Iterator[Any] | None = None) -> Iterator[Block]:
     number = 1
     while lines := list(itertools.islice(items, LINES_AT_ONCE)):
         whole = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-        yield Block(whole.encode(), "lines", number)
+        yield TextBlock(whole.encode(), "lines", number)
         number += whole.count("\n")
 
 

@@ -36,7 +36,7 @@ from nlpkit.models.kneser_ney import kneser_ney
 from nlpkit.models.kneser_ney_counts import Scratch
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
 from nlpkit.word2vec.store import build_store
-from nlpkit.word2vec.train import Trainer
+from nlpkit.word2vec.train import Word2VecTrainer
 
 Results = dict[str, np.ndarray]
 ROWS = b"the 1 -2.5e-3\nnew york 3 4\nof +.5 12345678901234567890\nnan 1 x\nla 0.25 1e22\r\n"
@@ -64,7 +64,7 @@ def word_vectors(arch: Arch, loss: Loss) -> Results:
     random = np.random.default_rng(1)
     lines = [" ".join(f"w{n}" for n in random.integers(0, 9, 6)) for _ in range(25)]
     store = build_store(["\n".join(lines).encode()], config)
-    trainer = Trainer(store, config)
+    trainer = Word2VecTrainer(store, config)
     for _ in trainer.train():
         pass
     state = trainer.state()

@@ -27,7 +27,7 @@ from nlpkit.kernels.compiling import kernel
 from nlpkit.kernels.wordcount import LINE_END, WordTable
 from nlpkit.text.pipeline import Tokens, TokenSettings
 from nlpkit.text.vocab import Vocab
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 from nlpkit.word2vec.config import Word2VecConfig
 from nlpkit.word2vec.phrases import join_phrases
 
@@ -79,7 +79,7 @@ class IdStore:
             )
 
     def cuts(self, words: int) -> NDArray[np.int64]:
-        """Positions that cut the corpus into pieces of about ``words`` whole sentences' words."""
+        """Positions that cut the corpus into chunks of about ``words`` whole sentences' words."""
         cuts = [0]
         while cuts[-1] < len(self.ids):
             cuts.append(_sentence_end(self.ids, min(cuts[-1] + words, len(self.ids)) - 1) + 1)
@@ -208,7 +208,7 @@ def build_store(
 
 
 def read_corpus(
-    blocks: Iterable[Block],
+    blocks: Iterable[TextBlock],
     config: Word2VecConfig,
     tokens: TokenSettings,
     *,

@@ -1,10 +1,10 @@
-"""Training: pieces of the corpus, handed to threads, epoch after epoch, with a falling step.
+"""Training: chunks of the corpus, handed to threads, epoch after epoch, at a decaying rate.
 
 Pieces come in a new random order in each epoch: text that was collected source by source would
 otherwise be learned source by source, and the last one best.
 
-The order, the learning rate and all chance of a piece depend on the seed and the number of the
-piece only. So the whole state of a run is the two matrices and how many pieces are done, and a run
+The order, the learning rate and all chance of a chunk depend on the seed and the number of the
+chunk only. So the whole state of a run is the two matrices and how many chunks are done, and a run
 on one thread that was interrupted and resumed gives the bits of one that was not.
 """
 
@@ -60,12 +60,12 @@ class TrainState:
 
     input: Floats  # (vocabulary, dim) the word vectors; with n-grams, the rows of these after them
     output: Floats  # (vocabulary, dim) of the words as predictions, or of the tree's nodes
-    pieces_done: int = 0
+    chunks_done: int = 0
     loss_sum: float = 0.0  # of the epoch under way
     loss_count: int = 0
 
-    def check(self, inputs: int, outputs: int, dim: int, pieces: int) -> None:
-        """Refuse a state that is not one of so many rows and so many pieces in all."""
+    def check(self, inputs: int, outputs: int, dim: int, chunks: int) -> None:
+        """Refuse a state that is not one of so many rows and so many chunks in all."""
         for matrix, rows in ((self.input, inputs), (self.output, outputs)):
             shape = (rows, dim)
             if matrix.shape != shape or matrix.dtype != np.float32:
@@ -78,7 +78,7 @@ class TrainState:
                 if not np.isfinite(matrix[start : start + _ROWS_AT_ONCE]).all():
                     raise NlpkitError("the checkpoint has vectors that are not finite")
         for name, value, most in (
-            ("pieces_done", self.pieces_done, pieces),
+            ("pieces_done", self.chunks_done, chunks),
             ("loss_count", self.loss_count, 2**63),
         ):
             if type(value) is not int or not 0 <= value <= most:
@@ -87,12 +87,12 @@ class TrainState:
             raise NlpkitError(f"the checkpoint has loss_sum {self.loss_sum!r}, not a number")
 
 
-class Trainer:
+class Word2VecTrainer:
     """Trains word vectors; ``train()`` yields progress, and between two records it may be left.
 
     >>> from nlpkit.word2vec.store import build_store
     >>> config = Word2VecConfig(dim=8, min_count=1, epochs=2, threads=1)
-    >>> trainer = Trainer(build_store([b"a b c a b\\n" * 50], config), config)
+    >>> trainer = Word2VecTrainer(build_store([b"a b c a b\\n" * 50], config), config)
     >>> [record.epoch for record in trainer.train() if record.due]
     [1, 2]
     >>> trainer.state().input.shape
@@ -115,10 +115,10 @@ class Trainer:
         self.config = config
         self.ngrams = _ngram_table(store, config, buckets, init_ngrams)
         store.check()
-        piece = min(
+        chunk = min(
             max(len(store) // PIECES_PER_EPOCH, LEAST_WORDS_PER_PIECE), MOST_WORDS_PER_PIECE
         )
-        self._cuts = store.cuts(piece)
+        self._cuts = store.cuts(chunk)
         engine = engine or ("numba" if device == "cpu" else "torch")
         self.engine, self.device = engine, device
         rows = len(store.words) + (0 if self.ngrams is None else len(self.ngrams))
@@ -128,9 +128,9 @@ class Trainer:
                 f"training {rows:,} vectors of {config.dim:,} dimensions",
                 hint="a lower `dim` or `max_vocab`, or a higher `min_count`",
             )
-        self._engine = _make_engine(store, config, piece, device, engine, self.ngrams)
+        self._engine = _make_engine(store, config, chunk, device, engine, self.ngrams)
         self._workers = config.workers if engine == "numba" else 1
-        self._pieces_done = resume.pieces_done if resume else 0
+        self._chunks_done = resume.chunks_done if resume else 0
         self._loss_sum = resume.loss_sum if resume else 0.0
         self._loss_count = resume.loss_count if resume else 0
         if resume is None:
@@ -141,11 +141,11 @@ class Trainer:
             if self.ngrams is not None:
                 self._start_ngrams(len(store.words), random, init_ngrams)
         else:
-            pieces = config.epochs * (len(self._cuts) - 1)
-            resume.check(rows, len(store.words), config.dim, pieces)
+            chunks = config.epochs * (len(self._cuts) - 1)
+            resume.check(rows, len(store.words), config.dim, chunks)
             self._engine.set_rows(slice(0, rows), resume.input)
             self._engine.set_outputs(slice(0, len(store.words)), resume.output)
-        self._order = np.zeros(0, dtype=np.int64)  # of the pieces in the epoch under way
+        self._order = np.zeros(0, dtype=np.int64)  # of the chunks in the epoch under way
         self._lock = threading.Lock()
         self._stopping = False
 
@@ -195,7 +195,7 @@ class Trainer:
     def state(self) -> TrainState:
         """The state after the last record; its matrices change when training goes on."""
         inputs, outputs = self._engine.matrices()
-        return TrainState(inputs, outputs, self._pieces_done, self._loss_sum, self._loss_count)
+        return TrainState(inputs, outputs, self._chunks_done, self._loss_sum, self._loss_count)
 
     @property
     def is_compiled(self) -> bool:
@@ -216,17 +216,17 @@ class Trainer:
         per_epoch = len(self._cuts) - 1
         workers = [self._engine.make_worker() for _ in range(self._workers)]
         words_total = self.config.epochs * int(self._cuts[-1])
-        fraction_before = self._fraction(self._pieces_done)
+        fraction_before = self._fraction(self._chunks_done)
         seconds = 0.0  # of training: what is done with a record takes its own time
         round_size = self._workers
         with ThreadPoolExecutor(self._workers) as pool:
-            while self._pieces_done < self.config.epochs * per_epoch:
-                if self._pieces_done % per_epoch == 0:
+            while self._chunks_done < self.config.epochs * per_epoch:
+                if self._chunks_done % per_epoch == 0:
                     self._loss_sum, self._loss_count = 0.0, 0
-                epoch = self._pieces_done // per_epoch + 1
+                epoch = self._chunks_done // per_epoch + 1
                 self._order = _shuffled(per_epoch, self.config.seed, epoch)
-                until = min(self._pieces_done + round_size, epoch * per_epoch)
-                begun, round_size = time.perf_counter(), until - self._pieces_done
+                until = min(self._chunks_done + round_size, epoch * per_epoch)
+                begun, round_size = time.perf_counter(), until - self._chunks_done
                 self._run_round(pool, until, workers)
                 if not np.isfinite(self._loss_sum):
                     raise NlpkitError(
@@ -253,10 +253,10 @@ class Trainer:
     @property
     def finished(self) -> bool:
         """Whether the last epoch has ended."""
-        return self._pieces_done >= self.config.epochs * (len(self._cuts) - 1)
+        return self._chunks_done >= self.config.epochs * (len(self._cuts) - 1)
 
     def _run_round(self, pool: ThreadPoolExecutor, until: int, workers: list[Any]) -> None:
-        """Train pieces up to a number; whatever happens, each piece begun is finished."""
+        """Train chunks up to a number; whatever happens, each chunk begun is finished."""
         self._stopping = False
         futures = [pool.submit(self._work, until, worker) for worker in workers]
         try:
@@ -269,19 +269,19 @@ class Trainer:
     def _work(self, until: int, worker: Any) -> None:
         while True:
             with self._lock:
-                number = self._pieces_done
+                number = self._chunks_done
                 if number >= until or self._stopping:
                     return
-                self._pieces_done += 1
-            piece = self._order[number % len(self._order)]
-            start, stop = int(self._cuts[piece]), int(self._cuts[piece + 1])
+                self._chunks_done += 1
+            chunk = self._order[number % len(self._order)]
+            start, stop = int(self._cuts[chunk]), int(self._cuts[chunk + 1])
             loss, count = self._engine.train_piece(number, start, stop, self._lr(number), worker)
             with self._lock:
                 self._loss_sum += loss
                 self._loss_count += count
 
     def _fraction(self, number: int) -> float:
-        """How much of the run is over when that many pieces are done."""
+        """How much of the run is over when that many chunks are done."""
         return min(number / (self.config.epochs * (len(self._cuts) - 1)), 1.0)
 
     def _lr(self, number: int) -> float:
@@ -331,7 +331,7 @@ def _ngram_table(
 def _make_engine(
     store: IdStore,
     config: Word2VecConfig,
-    piece: int,
+    chunk: int,
     device: str,
     engine: EngineName,
     ngrams: NgramTable | None,
@@ -342,16 +342,16 @@ def _make_engine(
         if ngrams is not None:
             from nlpkit.word2vec.subwords import SubwordEngine
 
-            return SubwordEngine(store, config, piece, ngrams)
+            return SubwordEngine(store, config, chunk, ngrams)
         from nlpkit.word2vec.cpu import CpuEngine
 
-        return CpuEngine(store, config, piece)
+        return CpuEngine(store, config, chunk)
     if ngrams is not None:
         raise NlpkitError("n-grams are trained on the CPU", hint="`device` cpu, `engine` numba")
     from nlpkit.word2vec.torch_engine import TorchEngine
 
-    return TorchEngine(store, config, piece, device)
+    return TorchEngine(store, config, chunk, device)
 
 
-def _shuffled(pieces: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    return np.random.default_rng((seed, epoch)).permutation(pieces)
+def _shuffled(chunks: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    return np.random.default_rng((seed, epoch)).permutation(chunks)
