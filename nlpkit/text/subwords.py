@@ -82,6 +82,9 @@ class Subwords(Codec):
         is_plain = newline is not None and _splits_at_spaces(json.loads(backend.to_str()))
         self._table = _WordTable(self, newline) if is_plain else None
 
+    def __reduce__(self) -> tuple[type[Subwords], tuple[Any]]:
+        return Subwords, (self.backend,)  # to another process, without what was encoded before
+
     # --- making ---------------------------------------------------------------------------------
 
     @classmethod
@@ -177,12 +180,12 @@ class Subwords(Codec):
         """Write a ``tokenizer.json`` that the ``tokenizers`` library loads."""
         textio.write_text(path, self.backend.to_str(pretty=True) + "\n")
 
-    def write(self, folder: Path) -> None:
-        self.save(str(folder / self.file))
+    def write(self, file: Path) -> None:
+        self.save(str(file))
 
     @classmethod
-    def read(cls, folder: Path, tokenizer: str = "word") -> Subwords:
-        return cls.load(str(folder / cls.file))
+    def read(cls, file: Path, tokenizer: str = "word") -> Subwords:
+        return cls.load(str(file))
 
     # --- using ----------------------------------------------------------------------------------
 

@@ -13,12 +13,13 @@ from nlpkit.metrics.text import TextStatistics, compare_texts, edit_distance
 from nlpkit.models.seq2seq_settings import UNKNOWN
 from nlpkit.tasks.translate.alignment import draw_alignment, heat_map, pharaoh
 from nlpkit.tasks.translate.clean import CleanSettings, sort_out
-from nlpkit.tasks.translate.codecs import make_codec, read_codec
+from nlpkit.tasks.translate.codecs import SideCodec, make_codec
 from nlpkit.tasks.translate.data import Columns, Pair, read_pairs, read_parallel
 from nlpkit.tasks.translate.evaluate import scores_by_length
 from nlpkit.tasks.translate.loops import cut_loops
 from nlpkit.tasks.translate.start import embed_pairs
 from nlpkit.tasks.translate.terms import Term, find_terms, read_terms
+from nlpkit.text.codec import save_codec
 
 TEXTS = ["the low tower\tN;SG", "lower and lower\tN;PL", "a new tower\tV|PST"]
 
@@ -26,8 +27,8 @@ TEXTS = ["the low tower\tN;SG", "lower and lower\tN;PL", "a new tower\tV|PST"]
 @pytest.mark.parametrize("tokenizer", ["bpe", "char", "word", "whitespace"])
 def test_a_codec_comes_back_from_its_folder(tokenizer: str, tmp_path: Path) -> None:
     codec = make_codec(TEXTS, tokenizer, 300)
-    codec.write(tmp_path, "source")
-    again = read_codec(tmp_path, "source")
+    save_codec(codec, tmp_path, "source")
+    again = SideCodec.read(tmp_path / "source")
     for text in TEXTS:
         ids = codec.encode(text)
         assert again.encode(text) == ids
@@ -50,7 +51,7 @@ def test_unknown_words_are_put_in_their_places() -> None:
     codec = make_codec(["a b c"], "word")
     ids = codec.encode("a x c y")
     assert ids.count(UNKNOWN) == 2
-    assert codec.decode(ids, ["X", "Y"]) == "a X c Y"
+    assert codec.fill(ids, ["X", "Y"]) == "a X c Y"
     assert codec.decode(ids) == "a ⁇ c ⁇"
 
 

@@ -20,6 +20,7 @@ from nlpkit.schema import plain
 from nlpkit.tasks.lm.stream import TargetBatches
 from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Bytes, Codec
+from nlpkit.text.records import RecordText
 from nlpkit.text.word_codec import Words
 
 END = "\x04"  # end of transmission: no text has it
@@ -62,7 +63,7 @@ def read_examples(
 
 
 def _example(record: dict[str, Any], where: str, answers: bool, template: str | None) -> Example:
-    prompt = record.get("prompt")
+    prompt = record.get("prompt", None if answers else record.get("text"))
     completion = record.get("completion", record.get("answer"))
     if template is not None:
         prompt = fill_template(template, record, where)
@@ -71,6 +72,8 @@ def _example(record: dict[str, Any], where: str, answers: bool, template: str | 
         raise NlpkitError(f"{where}: {what}", hint=_HINT)
     if answers and not isinstance(completion, str):
         raise NlpkitError(f"{where}: a prompt without a completion", hint=_HINT)
+    if not answers:
+        prompt = RecordText.of(prompt, record)
     return Example(prompt, completion if isinstance(completion, str) else None)
 
 

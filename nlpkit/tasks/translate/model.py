@@ -19,11 +19,13 @@ from nlpkit.generate.sampling import SamplingSettings
 from nlpkit.generate.targets import sample_targets
 from nlpkit.models.seq2seq import EncoderDecoder, Memory, empty_seq2seq
 from nlpkit.models.seq2seq_settings import END, PAD, UNKNOWN, Seq2SeqArchitecture
-from nlpkit.tasks.translate.codecs import Codec, SubwordTokens, read_codec
+from nlpkit.tasks.translate.codecs import SideCodec
 from nlpkit.tasks.translate.data import Pair
 from nlpkit.tasks.translate.loops import cut_loops
 from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
 from nlpkit.tasks.translate.terms import Term, find_terms
+from nlpkit.text.codec import save_codec
+from nlpkit.text.subwords import Subwords
 from nlpkit.training.batches import Ragged, plan
 
 _SPARE = 10  # tokens that an answer may have beyond its share
@@ -62,8 +64,8 @@ class Translator(modeldir.Model):
     def __init__(
         self,
         model: EncoderDecoder,
-        source: Codec,
-        target: Codec,
+        source: SideCodec,
+        target: SideCodec,
         config: modeldir.ModelConfig | None = None,
     ) -> None:
         self.model, self.source, self.target = model, source, target
@@ -84,9 +86,9 @@ class Translator(modeldir.Model):
 
     def write(self, folder: Path) -> None:
         """Write everything but ``config.json`` into a folder that ``modeldir.create`` gave."""
-        self.source.write(folder, "source")
+        save_codec(self.source, folder, "source")
         if self.target is not self.source:
-            self.target.write(folder, "target")
+            save_codec(self.target, folder, "target")
         tensors = dict(self.model.state_dict())
         if self.model.settings.joint:
             tensors.pop("source_table.weight")
@@ -102,10 +104,10 @@ class Translator(modeldir.Model):
         shape = Seq2SeqArchitecture.from_dict(
             config.settings.get("architecture"), f"{where}.architecture"
         )
-        source = read_codec(folder, "source", shape.padded(shape.source_vocab))
+        source = SideCodec.read(folder / "source", n_ids=shape.padded(shape.source_vocab))
         target = source
         if not shape.joint or any(folder.glob("target.*")):
-            target = read_codec(folder, "target", shape.padded(shape.target_vocab))
+            target = SideCodec.read(folder / "target", n_ids=shape.padded(shape.target_vocab))
         for name, codec, size in (
             ("source", source, shape.source_vocab),
             ("target", target, shape.target_vocab),
@@ -295,7 +297,7 @@ class Translator(modeldir.Model):
         places = None if self.model.written_ids is None else self.model.label_table()
         phrases = []
         for term in find_terms(text, terms):
-            space = " " if isinstance(self.target.tokens, SubwordTokens) else ""
+            space = " " if isinstance(self.target.tokens, Subwords) else ""
             ids = self.target.encode(space + term.target)
             self._check_written(ids, term.target)
             phrases.append(tuple(ids if places is None else places[torch.tensor(ids)].tolist()))
@@ -304,12 +306,12 @@ class Translator(modeldir.Model):
     def _answer(self, source: str, found: Hypothesis, settings: PredictSettings) -> Answer:
         unknown: list[str] = []
         if settings.copy_unknown and found.attention is not None:
-            pieces = [token for token, _ in self.source.pieces(source)]
+            tokens = [token for token, _ in self.source.split(source)]
             for place, index in enumerate(found.ids):
-                if index == UNKNOWN and pieces:
-                    looked = found.attention[place, : len(pieces)]  # not at the end mark
-                    unknown.append(pieces[int(looked.argmax())])
-        text, cut = self.target.decode(found.ids, unknown).strip(), 0
+                if index == UNKNOWN and tokens:
+                    looked = found.attention[place, : len(tokens)]  # not at the end mark
+                    unknown.append(tokens[int(looked.argmax())])
+        text, cut = self.target.fill(found.ids, unknown).strip(), 0
         if not settings.keep_loops:
             text, cut = cut_loops(source.partition("\t")[0], text)
         return Answer(
