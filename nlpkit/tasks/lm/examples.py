@@ -14,17 +14,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.schema import plain
+from nlpkit.tasks.lm.stream import TargetBatches
 from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Bytes, Codec
 from nlpkit.text.records import RecordText
 from nlpkit.text.word_codec import Words
-from nlpkit.training.batches import Batches
 
 END = "\x04"  # end of transmission: no text has it
 _HINT = '{"prompt": "...", "completion": "..."}'
@@ -120,7 +117,7 @@ def example_ids(examples: Sequence[Example], codec: Codec) -> list[tuple[list[in
     ]
 
 
-class ExampleBatches:
+class ExampleBatches(TargetBatches):
     """Batches of examples of like length; targets of prompts are -1, which no loss counts."""
 
     def __init__(
@@ -145,19 +142,8 @@ class ExampleBatches:
             row = [*kept, *completion]
             inputs.append(row[:-1])
             targets.append([-1] * (len(kept) - 1) + completion)
-        self._batches = Batches(
-            inputs,
-            targets,
-            tokens=batch_size * block_size,
-            most_rows=4 * batch_size,
-            seed=seed,
-            fill=(0, -1),
-        )
-        self.per_epoch = self._batches.per_epoch
-
-    def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
-        idx, targets = self._batches[number].columns
-        return torch.from_numpy(idx.ids), torch.from_numpy(targets.ids)
+        sizes = {"batch_size": batch_size, "block_size": block_size}
+        super().__init__(inputs, targets, seed=seed, **sizes)
 
 
 def examples_hash(examples: Iterable[Example]) -> bytes:
