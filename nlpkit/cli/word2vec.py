@@ -15,6 +15,7 @@ from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
 from nlpkit.cli.progress_training import draw_run
 from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.records import Reading
 from nlpkit.word2vec.config import Arch, Word2VecConfig
 
 app = new_app("Word vectors by word2vec: train, and show training examples.")
@@ -42,9 +43,10 @@ Engine = Annotated[
 
 
 @app.command(cls=Command)
-@with_settings(Word2VecConfig)
+@with_settings(Word2VecConfig, Reading)
 def train(
     settings: Word2VecConfig,
+    reading: Reading,
     output: options.NewModel,
     inputs: options.Inputs = None,
     tokenizer: options.TokenizerName = "whitespace",
@@ -59,8 +61,6 @@ def train(
     resume: options.Resume = False,
     force: options.Force = False,
     config: options.Config = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
     quiet: options.Quiet = False,
 ) -> None:
     """Train word vectors on text, one sentence per line.
@@ -71,12 +71,18 @@ def train(
     goes on from MODEL.checkpoint with the flags that it was begun with, but for --threads; the text
     is in there and may be left out.
 
+    With --documents each line or record gets a vector too (paragraph vectors), and an id: its
+    number, or what --id-key names. All vectors commands take them as MODEL/documents, and
+    nlpkit vectors embed --method infer gives vectors of new texts.
+
     Examples:
       $ nlpkit word2vec train sample_corpora/world.txt -o world.model --epochs 10 --force
       $ nlpkit word2vec train -t word --lower sample_corpora/tales.txt -o tales.model --arch cbow
       $ cat sample_corpora/world.txt | nlpkit word2vec train -o small.model --dim 50 --threads 1
+      $ nlpkit word2vec train sample_corpora/tales.txt --documents -o lines.model --min-count 2
     """
-    from nlpkit.word2vec.model import begin_text, resume_run
+    from nlpkit.word2vec.model import begin_text
+    from nlpkit.word2vec.resume import resume_run
     from nlpkit.word2vec.train import pick_device
 
     notes = Notes(quiet)
@@ -91,18 +97,18 @@ def train(
     }
     if resume:
         alone = not inputs and (sys.stdin is None or sys.stdin.isatty())
-        blocks = None if alone else options.read_inputs(inputs, encoding, errors)
+        blocks = None if alone else options.read_records(inputs, reading, quiet=quiet)
         checkpoint = modeldir.checkpoint_path(output)
         run = resume_run(checkpoint, settings, tokens, blocks, named=bool(inputs), **given)
     else:
         Tokens(tokens)  # a wrong setting fails here, before the text is read
-        blocks = options.read_inputs(inputs, encoding, errors)
+        blocks = options.read_records(inputs, reading, quiet=quiet)
         with notes.progress("reading", unit="MB") as bar:
             run = begin_text(
                 blocks,
                 settings,
                 tokens,
-                errors=errors,
+                errors=reading.errors,
                 on_read=lambda size: bar.update(size / 1e6),
                 **given,
             )

@@ -82,8 +82,7 @@ class CpuEngine:
         elif config.loss is Loss.SOFTMAX:
             self.outputs_per_block = len(store.words)
         else:
-            tiles = -(-config.negative * SHARED_NOISE[config.arch] // ROWS)
-            self.outputs_per_block = tiles * ROWS
+            self.outputs_per_block = noise_per_block(config)
 
     def matrices(self) -> tuple[Floats, Floats]:
         """The rows of inputs, and of what is predicted: (inputs or vocabulary, dim)."""
@@ -160,7 +159,20 @@ class CpuEngine:
 _NO_TREE = HuffmanTree(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
 
 
+def noise_per_block(config: Word2VecConfig) -> int:
+    """Noise words that a block shares, in whole tiles.
+
+    >>> noise_per_block(Word2VecConfig(negative=5))
+    16
+    """
+    return -(-config.negative * SHARED_NOISE[config.arch] // ROWS) * ROWS
+
+
 def kernels_are_compiled(config: Word2VecConfig) -> bool:
     """Whether the kernel for these settings needs no compiler any more."""
     kernel: Any = skipgram_piece if config.arch is Arch.SKIPGRAM else cbow_piece
+    if config.documents:
+        from nlpkit.word2vec.document_kernels import document_piece
+
+        kernel = document_piece
     return is_compiled(exact_piece if config.loss is not Loss.NS else kernel)

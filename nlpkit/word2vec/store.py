@@ -26,9 +26,11 @@ from nlpkit.errors import NlpkitError
 from nlpkit.kernels.compiling import kernel
 from nlpkit.kernels.wordcount import LINE_END, WordTable
 from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.records import RecordBlock, plain_blocks
 from nlpkit.text.vocab import Vocab
 from nlpkit.textio import Block
 from nlpkit.word2vec.config import Word2VecConfig
+from nlpkit.word2vec.documents import Documents, Names, named_lines, sentences_of_lines
 from nlpkit.word2vec.phrases import join_phrases
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ class IdStore:
     words: list[str]
     counts: NDArray[np.int64]  # (vocabulary,)
     text_words: int  # in the text, before rare words were dropped
+    documents: Documents | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -82,6 +85,8 @@ class IdStore:
             raise NlpkitError(f"counts add up to more than {_MOST_WORDS:,}")
         if not len(self.ids) or self.ids[-1] >= 0:
             raise NlpkitError("the last word must end a sentence")
+        if self.documents is not None:
+            self.documents.check(self.ids)
         wrong = _first_wrong(self.ids, len(self.words), LONGEST_SENTENCE)
         if wrong >= 0:
             raise NlpkitError(
@@ -129,10 +134,12 @@ class StoreBuilder:
         self,
         config: Word2VecConfig,
         vocabulary: tuple[Sequence[str], Sequence[int]] | None = None,
+        names: list[str] | None = None,
     ) -> IdStore:
         """Choose the words, or take a given vocabulary's, and renumber the ids.
 
         A given vocabulary keeps its order and its counts: they say how frequent a word is.
+        ``names`` are those of the lines, where these are documents.
         """
         ids = self._mapped()
         words = [*self._table.words(), *self._ids_of_tokens]
@@ -159,6 +166,9 @@ class StoreBuilder:
         final = np.full(len(words), -1, dtype=np.int32)
         seen = np.flatnonzero(order >= 0)
         final[order[seen]] = seen
+        documents = None
+        if names is not None:
+            documents = Documents(names, sentences_of_lines(ids, final, LONGEST_SENTENCE))
         ids = ids[: self._rewrite(ids, lambda part: _renumber(part, final, LONGEST_SENTENCE))]
         if not len(ids):
             least = "" if vocabulary else f" occurs {config.min_count} times or more"
@@ -167,7 +177,7 @@ class StoreBuilder:
                 hint="more text, or a lower `min_count`",
             )
         ids.flags.writeable = False  # one type, and one compiled kernel, for all stores
-        return IdStore(ids, kept_words, kept_counts, text_words)
+        return IdStore(ids, kept_words, kept_counts, text_words, documents)
 
     def _append(self, ids: NDArray[np.int32]) -> None:
         data = ids.view(np.uint8).data
@@ -213,9 +223,12 @@ def build_store(
     ['a', 'b']
     """
     builder = StoreBuilder(memory_limit)
+    names = Names()
     for block in blocks:
         builder.add_block(block)
-    return builder.finish(config)
+        for _ in range(block.count(b"\n") + (not block.endswith(b"\n")) if config.documents else 0):
+            names.add(str(len(names) + 1), "-", len(names) + 1)
+    return builder.finish(config, names=names.listed() if config.documents else None)
 
 
 def read_corpus(
@@ -235,18 +248,29 @@ def read_corpus(
     digest = hashlib.blake2b(digest_size=16)
     builder = StoreBuilder()
     pipeline = Tokens(tokens)
+    names = Names() if config.documents else None
     size = 0
-    for block in blocks:
+    for source in blocks:
+        block = _plain(source, names, config.id_key, errors)
         text = block.text(errors)  # says where bytes are not UTF-8
         if not tokens.is_plain_split:
             for line in block.lines(errors):
                 builder.add_sentence(pipeline.shown(line))
         else:
             builder.add_block(block.data if errors == "strict" else text.encode("utf-8"))
-        digest.update(block.data)
-        size += len(block.data)
+        digest.update(source.data)
+        size += len(source.data)
         on_read(size)
-    return builder.finish(config, given), digest.hexdigest()
+    store = builder.finish(config, given, None if names is None else names.listed())
+    return store, digest.hexdigest()
+
+
+def _plain(block: Block, names: Names | None, key: str | None, errors: str) -> Block:
+    """A block of plain lines; of documents, all ids are heard by ``names``."""
+    if names is None:
+        return next(plain_blocks([block], errors)) if isinstance(block, RecordBlock) else block
+    lines = "".join(f"{line}\n" for line in named_lines(block, names, key, errors))
+    return Block(lines.encode("utf-8", "replace"), block.source, block.first_line)
 
 
 def read_sentences(
@@ -260,10 +284,13 @@ def read_sentences(
     given = _read_vocab(vocab)
     digest = hashlib.blake2b(digest_size=16)
     builder = StoreBuilder()
+    names: list[str] | None = [] if config.documents else None
     for tokens in sentences:
         builder.add_sentence(tokens)
         digest.update(f"{' '.join(tokens)}\n".encode())
-    return builder.finish(config, given), digest.hexdigest()
+        if names is not None:
+            names.append(str(len(names) + 1))
+    return builder.finish(config, given, names), digest.hexdigest()
 
 
 def _read_vocab(path: str | None) -> tuple[list[str], list[int]] | None:

@@ -122,6 +122,10 @@ class Trainer:
         engine = engine or ("numba" if device == "cpu" else "torch")
         self.engine, self.device = engine, device
         rows = len(store.words) + (0 if self.ngrams is None else len(self.ngrams))
+        if config.documents:
+            if store.documents is None:
+                raise NlpkitError("the corpus has no documents")
+            rows += len(store.documents.names)
         if device == "cpu":
             check_memory(
                 (rows + len(store.words)) * config.dim * 4,
@@ -140,6 +144,8 @@ class Trainer:
             self._start_afresh(store, random, init, trained)
             if self.ngrams is not None:
                 self._start_ngrams(len(store.words), random, init_ngrams)
+            if store.documents is not None and config.documents:
+                self._start_documents(len(store.words), random, store.documents.with_words)
         else:
             pieces = config.epochs * (len(self._cuts) - 1)
             resume.check(rows, len(store.words), config.dim, pieces)
@@ -191,6 +197,15 @@ class Trainer:
                 places, there = init.places(buckets)
                 rows[there] = init.table[places[there]]
             self._engine.set_rows(slice(first + start, first + start + len(buckets)), rows)
+
+    def _start_documents(
+        self, first: int, random: np.random.Generator, with_words: NDArray[np.bool_]
+    ) -> None:
+        """The rows after those of the words; a document without a known word has zeros."""
+        for start in range(0, len(with_words), _ROWS_AT_ONCE):
+            here = with_words[start : start + _ROWS_AT_ONCE]
+            rows = _small_rows(random, len(here), self.config.dim) * here[:, None]
+            self._engine.set_rows(slice(first + start, first + start + len(here)), rows)
 
     def state(self) -> TrainState:
         """The state after the last record; its matrices change when training goes on."""
@@ -343,11 +358,17 @@ def _make_engine(
             from nlpkit.word2vec.subwords import SubwordEngine
 
             return SubwordEngine(store, config, piece, ngrams)
+        if config.documents:
+            from nlpkit.word2vec.document_engine import DocumentEngine
+
+            return DocumentEngine(store, config, piece)
         from nlpkit.word2vec.cpu import CpuEngine
 
         return CpuEngine(store, config, piece)
     if ngrams is not None:
         raise NlpkitError("n-grams are trained on the CPU", hint="`device` cpu, `engine` numba")
+    if config.documents:
+        raise NlpkitError("documents are trained on the CPU", hint="`device` cpu, `engine` numba")
     from nlpkit.word2vec.torch_engine import TorchEngine
 
     return TorchEngine(store, config, piece, device)
