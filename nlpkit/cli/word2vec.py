@@ -67,9 +67,9 @@ def train(
 
     Words are what stands between spaces; name a --tokenizer for raw text. The text is read once and
     kept as 4 bytes a word, on disk beyond 1 GB. The same seed and --threads 1 give the same bytes;
-    more threads write to the same vectors without waiting for each other, so they do not. --resume
-    goes on from MODEL.checkpoint with the flags that it was begun with, but for --threads; the text
-    is in there and may be left out.
+    more threads write to the same vectors without waiting for each other, so they do not, unless
+    --deterministic gives each its own copy. --resume goes on from MODEL.checkpoint with the flags
+    that it was begun with, but for --threads; the text is in there and may be left out.
 
     With --documents each line or record gets a vector too (paragraph vectors), and an id: its
     number, or what --id-key names. All vectors commands take them as MODEL/documents, and

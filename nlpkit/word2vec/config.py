@@ -81,7 +81,7 @@ class Word2VecConfig:
         "Learning rate to start with.",
         low=0.0,
         high=10.0,
-        shown_default="0.025, 0.05 for cbow and subwords",
+        shown_default="0.025, 0.05 for cbow, subwords and documents",
         group=TRAINING,
     )
     min_lr: float = option(0.0001, "Learning rate to end with.", low=0.0, high=10.0, group=TRAINING)
@@ -124,6 +124,12 @@ class Word2VecConfig:
     )
     phrase_threshold: float = option(
         100.0, "Join pairs so many times likelier than chance.", low=0.0, high=1e9, group=DATA
+    )
+    deterministic: bool = option(
+        False,
+        "The same bytes for the same seed and number of threads: each thread has its own copy of "
+        "all vectors, and they are merged in a fixed order.",
+        group=TRAINING,
     )
     seed: int = changed(TrainerSettings, "seed", 1)
     threads: int | None = None  # None is all available cores; 1 gives the same bits every time
@@ -173,7 +179,7 @@ class Word2VecConfig:
         """The learning rate to start with, whether given or not."""
         if self.lr is not None:
             return self.lr
-        plain = self.arch is Arch.SKIPGRAM and self.subwords is None
+        plain = self.arch is Arch.SKIPGRAM and self.subwords is None and not self.documents
         return 0.025 if plain else 0.05
 
     @property

@@ -14,11 +14,13 @@ from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
 from nlpkit.word2vec.exact import exact_piece
 from nlpkit.word2vec.huffman import HuffmanTree, build_tree
 from nlpkit.word2vec.kernels import cbow_piece, skipgram_piece
-from nlpkit.word2vec.sampling import keep_limits, make_noise
+from nlpkit.word2vec.sampling import keep_limits, make_noise, noise_probabilities
 from nlpkit.word2vec.store import LONGEST_SENTENCE, IdStore
 from nlpkit.word2vec.tiles import ROWS, aligned_zeros, padded
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from nlpkit.word2vec.tiles import Floats
 
 # Centre words to a block. Longer blocks read fewer rows, but all steps of a block start from the
@@ -150,6 +152,27 @@ class CpuEngine:
         with self._lock:
             for matrix, before in zip(self.copied, worker.before, strict=False):
                 matrix[: self.hot] += share * (matrix[own] - before)
+
+    def updates_per_row(
+        self, counts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """How often the text updates each input and each output row, about."""
+        kept = counts * (self.keep / np.float64(2**32 - 1))  # (vocabulary,)
+        if self.config.loss is Loss.HS:
+            lengths = np.diff(self.tree.starts)
+            outputs = np.bincount(
+                self.tree.nodes, np.repeat(kept, lengths), minlength=len(self.output)
+            )
+        elif self.config.loss is Loss.SOFTMAX:
+            outputs = np.full(len(kept), kept.sum())
+        else:
+            share = noise_probabilities(counts, self.config.ns_exponent)
+            outputs = kept + share * kept.sum() * self.outputs_per_block / BLOCK
+        return self.input_updates(kept), outputs[: len(self.output)]
+
+    def input_updates(self, kept: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same for input rows, by how often each word occurs; others are met by few."""
+        return np.concatenate([kept, np.zeros(self.inputs - self.vocabulary)])
 
     def compile(self) -> None:
         """Compile or load the kernel, by training on nothing."""

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -259,6 +259,8 @@ def begin(
     engine: EngineName | None = None,
 ) -> Word2VecRun:
     """A new run on a text; ``vocab`` and ``init`` are the files it begins with."""
+    if config.deterministic:
+        config = replace(config, threads=config.workers)  # which belongs to the run
     start = {} if init is None else _start_from(init, config)
     trainer = Trainer(store, config, device=device, engine=engine, **start)
     how = {name: getattr(tokens, name) for name in TOKEN_SETTINGS}

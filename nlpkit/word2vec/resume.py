@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tokenize
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,19 +71,22 @@ def load_checkpoint(
     device: str,
     engine: EngineName | None = None,
 ) -> Word2VecRun:
-    """A run that goes on exactly where it stopped (on one thread; more are never exact).
+    """A run that goes on exactly where it stopped (on one thread, or if it is deterministic).
 
-    All settings must be those of the run but for ``threads``, and so must the hash of the text, if
-    there is one.
+    All settings must be those of the run, but for ``threads`` if it is not deterministic, and so
+    must the hash of the text, if there is one.
     """
     if not modeldir.is_model(path):
         raise NlpkitError(f"no checkpoint at {path}", hint="train without `resume`")
     saved = modeldir.load_config(path, kind=CHECKPOINT_KIND)
     folder = Path(path)
     position = saved.settings.pop("position", None)
+    if config.deterministic and config.threads is None:
+        config = replace(config, threads=saved.settings.get("threads"))
     now = {**config.to_settings(), **tokens, **sources}
+    free = set() if config.deterministic else {"threads"}
     earlier = Word2VecConfig().to_settings()  # what a version that had no such setting did
-    for name in sorted((saved.settings.keys() | now.keys()) - {"threads"}):
+    for name in sorted((saved.settings.keys() | now.keys()) - free):
         before = saved.settings.get(name, earlier.get(name))
         if before != now.get(name):
             raise NlpkitError(

@@ -5,7 +5,8 @@ otherwise be learned source by source, and the last one best.
 
 The order, the learning rate and all chance of a piece depend on the seed and the number of the
 piece only. So the whole state of a run is the two matrices and how many pieces are done, and a run
-on one thread that was interrupted and resumed gives the bits of one that was not.
+on one thread that was interrupted and resumed gives the bits of one that was not. So does a
+deterministic run on several, whose threads train copies of the matrices (see ``replicas``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nlpkit.vectors.ngrams import NgramVectors
+    from nlpkit.word2vec.replicas import Replicas
     from nlpkit.word2vec.subwords import NgramTable
     from nlpkit.word2vec.tiles import Floats
 
@@ -127,13 +129,31 @@ class Trainer:
                 raise NlpkitError("the corpus has no documents")
             rows += len(store.documents.names)
         if device == "cpu":
+            copies = config.workers + 1 if config.deterministic and config.workers > 1 else 1
             check_memory(
-                (rows + len(store.words)) * config.dim * 4,
+                (rows + len(store.words)) * config.dim * 4 * copies,
                 f"training {rows:,} vectors of {config.dim:,} dimensions",
                 hint="a lower `dim` or `max_vocab`, or a higher `min_count`",
             )
-        self._engine = _make_engine(store, config, piece, device, engine, self.ngrams)
         self._workers = config.workers if engine == "numba" else 1
+        self._engine: Any
+        self._replicas: Replicas | None = None
+        if config.deterministic and self._workers > 1:
+            from nlpkit.word2vec.replicas import Replicas
+
+            alone = replace(config, threads=1)
+            self._replicas = Replicas(
+                [
+                    _make_engine(store, alone, piece, device, engine, self.ngrams)
+                    for _ in range(self._workers)
+                ],
+                store.counts,
+                len(store),
+                piece,
+            )
+            self._engine = self._replicas
+        else:
+            self._engine = _make_engine(store, config, piece, device, engine, self.ngrams)
         self._pieces_done = resume.pieces_done if resume else 0
         self._loss_sum = resume.loss_sum if resume else 0.0
         self._loss_count = resume.loss_count if resume else 0
@@ -240,9 +260,14 @@ class Trainer:
                     self._loss_sum, self._loss_count = 0.0, 0
                 epoch = self._pieces_done // per_epoch + 1
                 self._order = _shuffled(per_epoch, self.config.seed, epoch)
+                if self._replicas is not None:  # a round ends where the copies are equal
+                    round_size = self._replicas.round_size(round_size)
                 until = min(self._pieces_done + round_size, epoch * per_epoch)
                 begun, round_size = time.perf_counter(), until - self._pieces_done
-                self._run_round(pool, until, workers)
+                if self._replicas is None:
+                    self._run_round(pool, until, workers)
+                else:
+                    self._run_merged(pool, until, workers)
                 if not np.isfinite(self._loss_sum):
                     raise NlpkitError(
                         f"the loss became {self._loss_sum} in epoch {epoch}",
@@ -281,6 +306,37 @@ class Trainer:
             self._stopping = True
             wait(futures)
 
+    def _run_merged(self, pool: ThreadPoolExecutor, until: int, workers: list[Any]) -> None:
+        """The same with a fixed share of pieces for each thread, and copies that are merged now
+        and then; all sums are made in the order of the pieces."""
+        assert self._replicas is not None
+        period = self._replicas.period
+        while self._pieces_done < until:
+            numbers = range(self._pieces_done, min(self._pieces_done + period, until))
+            shares = [numbers[i :: len(workers)] for i in range(len(workers))]
+            futures = [
+                pool.submit(lambda mine, worker: [self._train(n, worker) for n in mine], *each)
+                for each in zip(shares, workers, strict=True)
+            ]
+            wait(futures)
+            found = {}
+            for mine, future in zip(shares, futures, strict=True):
+                found.update(zip(mine, future.result(), strict=True))
+            self._replicas.merge(pool)
+            for number in numbers:
+                self._loss_sum += found[number][0]
+                self._loss_count += found[number][1]
+            self._pieces_done = numbers.stop
+
+    def _train(self, number: int, worker: Any) -> tuple[float, int]:
+        """Train the piece of that number."""
+        piece = self._order[number % len(self._order)]
+        start, stop = int(self._cuts[piece]), int(self._cuts[piece + 1])
+        found: tuple[float, int] = self._engine.train_piece(
+            number, start, stop, self._lr(number), worker
+        )
+        return found
+
     def _work(self, until: int, worker: Any) -> None:
         while True:
             with self._lock:
@@ -288,9 +344,7 @@ class Trainer:
                 if number >= until or self._stopping:
                     return
                 self._pieces_done += 1
-            piece = self._order[number % len(self._order)]
-            start, stop = int(self._cuts[piece]), int(self._cuts[piece + 1])
-            loss, count = self._engine.train_piece(number, start, stop, self._lr(number), worker)
+            loss, count = self._train(number, worker)
             with self._lock:
                 self._loss_sum += loss
                 self._loss_count += count
