@@ -18,15 +18,15 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nlpkit.errors import NlpkitError
 from nlpkit.memory import check_memory
 from nlpkit.training.run import Progress
-from nlpkit.vectors.settings import parse_lengths
 from nlpkit.word2vec.config import Loss, Word2VecConfig
+from nlpkit.word2vec.engines import EngineName, make_engine, ngram_table
 from nlpkit.word2vec.store import IdStore
 
 if TYPE_CHECKING:
@@ -34,10 +34,7 @@ if TYPE_CHECKING:
 
     from nlpkit.vectors.ngrams import NgramVectors
     from nlpkit.word2vec.replicas import Replicas
-    from nlpkit.word2vec.subwords import NgramTable
     from nlpkit.word2vec.tiles import Floats
-
-EngineName = Literal["numba", "torch"]
 
 # Small enough for the learning rate to fall smoothly and for threads to end together.
 MOST_WORDS_PER_PIECE = 20_000
@@ -115,7 +112,7 @@ class Trainer:
         buckets: NDArray[np.int64] | None = None,
     ) -> None:
         self.config = config
-        self.ngrams = _ngram_table(store, config, buckets, init_ngrams)
+        self.ngrams = ngram_table(store, config, buckets, init_ngrams)
         store.check()
         piece = min(
             max(len(store) // PIECES_PER_EPOCH, LEAST_WORDS_PER_PIECE), MOST_WORDS_PER_PIECE
@@ -144,7 +141,7 @@ class Trainer:
             alone = replace(config, threads=1)
             self._replicas = Replicas(
                 [
-                    _make_engine(store, alone, piece, device, engine, self.ngrams)
+                    make_engine(store, alone, piece, device, engine, self.ngrams)
                     for _ in range(self._workers)
                 ],
                 store.counts,
@@ -153,7 +150,7 @@ class Trainer:
             )
             self._engine = self._replicas
         else:
-            self._engine = _make_engine(store, config, piece, device, engine, self.ngrams)
+            self._engine = make_engine(store, config, piece, device, engine, self.ngrams)
         self._pieces_done = resume.pieces_done if resume else 0
         self._loss_sum = resume.loss_sum if resume else 0.0
         self._loss_count = resume.loss_count if resume else 0
@@ -371,61 +368,6 @@ def pick_device(name: str) -> str:
 
 def _small_rows(random: np.random.Generator, rows: int, dim: int) -> Floats:
     return (random.random((rows, dim), dtype=np.float32) - np.float32(0.5)) / np.float32(dim)
-
-
-def _ngram_table(
-    store: IdStore,
-    config: Word2VecConfig,
-    buckets: NDArray[np.int64] | None,
-    init: NgramVectors | None,
-) -> NgramTable | None:
-    """Which rows each word has, if words are made of n-grams; ``buckets`` have a row anyway."""
-    if config.subwords is None:
-        return None
-    from nlpkit.word2vec.subwords import NgramTable
-
-    shortest, longest = parse_lengths(config.subwords)
-    if init is not None:
-        if (init.shortest, init.longest, init.buckets) != (shortest, longest, config.buckets):
-            raise NlpkitError(
-                f"the model to start from has n-grams {init.shortest}-{init.longest} "
-                f"in {init.buckets} buckets",
-                hint=f"`subwords` {init.shortest}-{init.longest}, `buckets` {init.buckets}",
-            )
-        used = np.flatnonzero(init.table.any(axis=1))
-        buckets = used if init.kept is None else np.asarray(init.kept, np.int64)[used]
-    return NgramTable.build(store.words, shortest, longest, config.buckets, buckets)
-
-
-def _make_engine(
-    store: IdStore,
-    config: Word2VecConfig,
-    piece: int,
-    device: str,
-    engine: EngineName,
-    ngrams: NgramTable | None,
-) -> Any:
-    if engine == "numba":
-        if device != "cpu":
-            raise NlpkitError(f"the numba kernels run on the CPU, not on {device}")
-        if ngrams is not None:
-            from nlpkit.word2vec.subwords import SubwordEngine
-
-            return SubwordEngine(store, config, piece, ngrams)
-        if config.documents:
-            from nlpkit.word2vec.document_engine import DocumentEngine
-
-            return DocumentEngine(store, config, piece)
-        from nlpkit.word2vec.cpu import CpuEngine
-
-        return CpuEngine(store, config, piece)
-    if ngrams is not None:
-        raise NlpkitError("n-grams are trained on the CPU", hint="`device` cpu, `engine` numba")
-    if config.documents:
-        raise NlpkitError("documents are trained on the CPU", hint="`device` cpu, `engine` numba")
-    from nlpkit.word2vec.torch_engine import TorchEngine
-
-    return TorchEngine(store, config, piece, device)
 
 
 def _shuffled(pieces: int, seed: int, epoch: int) -> NDArray[np.int64]:
