@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from typing import Annotated, Any, Literal
@@ -14,6 +15,7 @@ from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
 from nlpkit.cli.progress_training import draw_run
+from nlpkit.errors import NlpkitError
 from nlpkit.text.pipeline import Tokens, TokenSettings
 from nlpkit.text.records import Reading
 from nlpkit.word2vec.config import Arch, Word2VecConfig
@@ -71,6 +73,9 @@ def train(
     --deterministic gives each its own copy. --resume goes on from MODEL.checkpoint with the flags
     that it was begun with, but for --threads; the text is in there and may be left out.
 
+    Under torchrun (torchrun --no-python nlpkit word2vec train ...) each process reads its own part
+    of the files; see docs/scale.md.
+
     With --documents each line or record gets a vector too (paragraph vectors), and an id: its
     number, or what --id-key names. All vectors commands take them as MODEL/documents, and
     nlpkit vectors embed --method infer gives vectors of new texts.
@@ -85,10 +90,18 @@ def train(
     from nlpkit.word2vec.resume import resume_run
     from nlpkit.word2vec.train import pick_device
 
-    notes = Notes(quiet)
     settings = replace(settings, threads=threads or None)
-    modeldir.check_new(output, force=force)
     tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if engine == "torch":
+            raise NlpkitError("torchrun is for the CPU kernels here", hint="--engine numba")
+        _train_shared(
+            settings, reading, output, inputs, tokens, vocab, init, checkpoint_every, resume, force,
+            quiet,
+        )  # fmt: skip
+        return
+    notes = Notes(quiet)
+    modeldir.check_new(output, force=force)
     given: dict[str, Any] = {
         "vocab": vocab,
         "init": init,
@@ -112,6 +125,41 @@ def train(
                 on_read=lambda size: bar.update(size / 1e6),
                 **given,
             )
+    run.save_seconds = checkpoint_every
+    draw_run(run, output, notes, force=force)
+
+
+def _train_shared(
+    settings: Word2VecConfig,
+    reading: Reading,
+    output: str,
+    inputs: list[str] | None,
+    tokens: TokenSettings,
+    vocab: str | None,
+    init: str | None,
+    checkpoint_every: Any,
+    resume: bool,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """One of several processes that torchrun has started."""
+    from nlpkit.training.distributed import Processes
+    from nlpkit.word2vec.distributed import begin_shared
+
+    processes = Processes.from_environment()
+    notes = Notes(quiet or not processes.is_first)
+    if processes.is_first:
+        modeldir.check_new(output, force=force)
+    run = begin_shared(
+        options.resolve_inputs(inputs),
+        settings,
+        tokens,
+        reading,
+        processes,
+        vocab=vocab,
+        init=init,
+        checkpoint=modeldir.checkpoint_path(output) if resume else None,
+    )
     run.save_seconds = checkpoint_every
     draw_run(run, output, notes, force=force)
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from nlpkit.word2vec.tiles import Floats
 
-STEP = 0.005  # part of the distance that one occurrence of a word closes, about
+STEP = 0.001  # part of the distance that one occurrence of a word closes, about
 # Words that each thread trains on between two merges, for each row that has to be merged: fewer
 # give threads that know of each other earlier, more give less time to merging.
-WORDS_PER_ROW = 5
+WORDS_PER_ROW = 3
 MERGES_PER_EPOCH = 10  # at least, if there are pieces enough
 
 
@@ -117,8 +117,8 @@ def _share(engines: Sequence[Any], name: str) -> Floats:
 def merge_weights(updates: NDArray[np.float64], copies: int) -> Floats:
     """What the summed changes of rows count, each of ``copies`` having so many updates of them.
 
-    >>> [f"{weight:.2f}" for weight in merge_weights(np.array([0.0, 10.0, 1e4]), 2)]
-    ['1.00', '0.98', '0.50']
+    >>> [f"{weight:.2f}" for weight in merge_weights(np.array([0.0, 10.0, 1e5]), 2)]
+    ['1.00', '1.00', '0.50']
     """
     left = (1 - STEP) ** np.maximum(updates, 1e-6)
     return ((1 - left**copies) / (copies * (1 - left))).astype(np.float32)

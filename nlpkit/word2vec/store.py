@@ -130,6 +130,11 @@ class StoreBuilder:
         ids[-1] = LINE_END
         self._append(ids)
 
+    def counted(self) -> tuple[list[str], NDArray[np.int64]]:
+        """The words so far, and how often each was seen."""
+        words = [*self._table.words(), *self._ids_of_tokens]
+        return words, np.array([*self._table.counts, *self._token_counts], dtype=np.int64)
+
     def finish(
         self,
         config: Word2VecConfig,
@@ -142,8 +147,7 @@ class StoreBuilder:
         ``names`` are those of the lines, where these are documents.
         """
         ids = self._mapped()
-        words = [*self._table.words(), *self._ids_of_tokens]
-        counts = np.array([*self._table.counts, *self._token_counts], dtype=np.int64)
+        words, counts = self.counted()
         text_words = int(counts.sum())
         for _ in range(config.phrases):
             length, words, counts = join_phrases(
@@ -156,7 +160,7 @@ class StoreBuilder:
             )
             ids = ids[:length]
         if vocabulary is None:
-            order = _by_frequency(words, counts, config.min_count, config.max_vocab)
+            order = by_frequency(words, counts, config.min_count, config.max_vocab)
             kept_words, kept_counts = [words[i] for i in order], counts[order]
         else:
             kept_words = list(vocabulary[0])
@@ -244,11 +248,25 @@ def read_corpus(
 
     ``on_read`` is called with the number of bytes read so far.
     """
-    given = _read_vocab(vocab)
-    digest = hashlib.blake2b(digest_size=16)
+    given = read_vocab(vocab)
     builder = StoreBuilder()
-    pipeline = Tokens(tokens)
     names = Names() if config.documents else None
+    data_hash = fill_store(builder, blocks, config, tokens, errors, names, on_read)
+    return builder.finish(config, given, None if names is None else names.listed()), data_hash
+
+
+def fill_store(
+    builder: StoreBuilder,
+    blocks: Iterable[Block],
+    config: Word2VecConfig,
+    tokens: TokenSettings,
+    errors: str = "strict",
+    names: Names | None = None,
+    on_read: Callable[[int], None] = lambda size: None,
+) -> str:
+    """Read a text into a builder; returns its hash. ``names`` hears the ids of documents."""
+    digest = hashlib.blake2b(digest_size=16)
+    pipeline = Tokens(tokens)
     size = 0
     for source in blocks:
         block = _plain(source, names, config.id_key, errors)
@@ -261,8 +279,7 @@ def read_corpus(
         digest.update(source.data)
         size += len(source.data)
         on_read(size)
-    store = builder.finish(config, given, None if names is None else names.listed())
-    return store, digest.hexdigest()
+    return digest.hexdigest()
 
 
 def _plain(block: Block, names: Names | None, key: str | None, errors: str) -> Block:
@@ -281,7 +298,7 @@ def read_sentences(
     >>> read_sentences([["New York", "is", "big"]], Word2VecConfig(min_count=1))[0].words
     ['New York', 'big', 'is']
     """
-    given = _read_vocab(vocab)
+    given = read_vocab(vocab)
     digest = hashlib.blake2b(digest_size=16)
     builder = StoreBuilder()
     names: list[str] | None = [] if config.documents else None
@@ -293,7 +310,8 @@ def read_sentences(
     return builder.finish(config, given, names), digest.hexdigest()
 
 
-def _read_vocab(path: str | None) -> tuple[list[str], list[int]] | None:
+def read_vocab(path: str | None) -> tuple[list[str], list[int]] | None:
+    """The words of a vocabulary file and their counts."""
     if path is None:
         return None
     vocab = Vocab.load(path)
@@ -301,7 +319,7 @@ def _read_vocab(path: str | None) -> tuple[list[str], list[int]] | None:
     return vocab.tokens[special:], vocab.counts[special:]
 
 
-def _by_frequency(
+def by_frequency(
     words: list[str], counts: NDArray[np.int64], min_count: int, max_vocab: int | None
 ) -> NDArray[np.int64]:
     """Ids of the words to keep, by falling count, ties by word, so that they never depend on order

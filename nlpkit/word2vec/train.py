@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,15 +24,16 @@ import numpy as np
 
 from nlpkit.errors import NlpkitError
 from nlpkit.memory import check_memory
-from nlpkit.training.run import Progress
 from nlpkit.word2vec.config import Loss, Word2VecConfig
 from nlpkit.word2vec.engines import EngineName, make_engine, ngram_table
+from nlpkit.word2vec.state import ROWS_AT_ONCE, TrainState, WordProgress
 from nlpkit.word2vec.store import IdStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nlpkit.vectors.ngrams import NgramVectors
+    from nlpkit.word2vec.exchange import Exchange, Peers
     from nlpkit.word2vec.replicas import Replicas
     from nlpkit.word2vec.tiles import Floats
 
@@ -41,49 +42,6 @@ MOST_WORDS_PER_PIECE = 20_000
 LEAST_WORDS_PER_PIECE = 1_000
 PIECES_PER_EPOCH = 100  # of a small corpus
 SECONDS_PER_ROUND = 0.5  # between two progress records
-_ROWS_AT_ONCE = 4096
-
-
-@dataclass(frozen=True, kw_only=True)
-class WordProgress(Progress):
-    """Where training stands; a step is a chunk, and ``due`` is when an epoch has ended."""
-
-    epoch: int  # from 1
-    epochs: int
-    words: int  # trained on, over all epochs
-
-
-@dataclass(frozen=True)
-class TrainState:
-    """All that is needed to go on."""
-
-    input: Floats  # (vocabulary, dim) the word vectors; with n-grams, the rows of these after them
-    output: Floats  # (vocabulary, dim) of the words as predictions, or of the tree's nodes
-    pieces_done: int = 0
-    loss_sum: float = 0.0  # of the epoch under way
-    loss_count: int = 0
-
-    def check(self, inputs: int, outputs: int, dim: int, pieces: int) -> None:
-        """Refuse a state that is not one of so many rows and so many pieces in all."""
-        for matrix, rows in ((self.input, inputs), (self.output, outputs)):
-            shape = (rows, dim)
-            if matrix.shape != shape or matrix.dtype != np.float32:
-                raise NlpkitError(
-                    f"the checkpoint has {matrix.dtype} vectors of shape {matrix.shape}, "
-                    f"the corpus needs {shape}",
-                    hint="the text and the settings the run was started with",
-                )
-            for start in range(0, len(matrix), _ROWS_AT_ONCE):
-                if not np.isfinite(matrix[start : start + _ROWS_AT_ONCE]).all():
-                    raise NlpkitError("the checkpoint has vectors that are not finite")
-        for name, value, most in (
-            ("pieces_done", self.pieces_done, pieces),
-            ("loss_count", self.loss_count, 2**63),
-        ):
-            if type(value) is not int or not 0 <= value <= most:
-                raise NlpkitError(f"the checkpoint has {name} {value!r}, not 0 to {most}")
-        if type(self.loss_sum) not in (int, float) or not np.isfinite(self.loss_sum):
-            raise NlpkitError(f"the checkpoint has loss_sum {self.loss_sum!r}, not a number")
 
 
 class Trainer:
@@ -135,6 +93,7 @@ class Trainer:
         self._workers = config.workers if engine == "numba" else 1
         self._engine: Any
         self._replicas: Replicas | None = None
+        self._exchange: Exchange | None = None
         if config.deterministic and self._workers > 1:
             from nlpkit.word2vec.replicas import Replicas
 
@@ -168,6 +127,7 @@ class Trainer:
             resume.check(rows, len(store.words), config.dim, pieces)
             self._engine.set_rows(slice(0, rows), resume.input)
             self._engine.set_outputs(slice(0, len(store.words)), resume.output)
+        self._first_number = 0  # of the pieces: those of other processes have other chances
         self._order = np.zeros(0, dtype=np.int64)  # of the pieces in the epoch under way
         self._lock = threading.Lock()
         self._stopping = False
@@ -189,8 +149,8 @@ class Trainer:
                     hint=f"`dim` {init[1].shape[1]}",
                 )
             place = {word: i for i, word in enumerate(init[0])}
-        for start in range(0, len(store.words), _ROWS_AT_ONCE):
-            words = store.words[start : start + _ROWS_AT_ONCE]
+        for start in range(0, len(store.words), ROWS_AT_ONCE):
+            words = store.words[start : start + ROWS_AT_ONCE]
             rows = _small_rows(random, len(words), dim)
             outputs = np.zeros_like(rows)
             for i, word in enumerate(words):
@@ -207,8 +167,8 @@ class Trainer:
     ) -> None:
         """The rows after those of the words: as ``init`` has them, else small and random."""
         assert self.ngrams is not None
-        for start in range(0, len(self.ngrams), _ROWS_AT_ONCE):
-            buckets = self.ngrams.buckets[start : start + _ROWS_AT_ONCE]
+        for start in range(0, len(self.ngrams), ROWS_AT_ONCE):
+            buckets = self.ngrams.buckets[start : start + ROWS_AT_ONCE]
             rows = _small_rows(random, len(buckets), self.config.dim)
             if init is not None:
                 places, there = init.places(buckets)
@@ -219,8 +179,8 @@ class Trainer:
         self, first: int, random: np.random.Generator, with_words: NDArray[np.bool_]
     ) -> None:
         """The rows after those of the words; a document without a known word has zeros."""
-        for start in range(0, len(with_words), _ROWS_AT_ONCE):
-            here = with_words[start : start + _ROWS_AT_ONCE]
+        for start in range(0, len(with_words), ROWS_AT_ONCE):
+            here = with_words[start : start + ROWS_AT_ONCE]
             rows = _small_rows(random, len(here), self.config.dim) * here[:, None]
             self._engine.set_rows(slice(first + start, first + start + len(here)), rows)
 
@@ -228,6 +188,32 @@ class Trainer:
         """The state after the last record; its matrices change when training goes on."""
         inputs, outputs = self._engine.matrices()
         return TrainState(inputs, outputs, self._pieces_done, self._loss_sum, self._loss_count)
+
+    def join(self, peers: Peers, counts: NDArray[np.int64]) -> None:
+        """Train together with other processes, each on a text of its own."""
+        if self.engine != "numba" or self._replicas is not None:
+            raise NlpkitError("processes share the CPU kernels only", hint="`device` cpu")
+        from nlpkit.word2vec.exchange import Exchange
+
+        pieces = len(self._cuts) - 1
+        self._first_number = peers.rank << 40
+        self._exchange = Exchange(peers, self._engine, counts, int(self._cuts[-1]), pieces)
+
+    @property
+    def rounds_done(self) -> int:
+        """Exchanges with other processes so far."""
+        assert self._exchange is not None
+        pieces, rounds = len(self._cuts) - 1, self._exchange.rounds
+        epoch, rest = divmod(self._pieces_done, pieces)
+        return epoch * rounds + -(-rest * rounds // pieces)
+
+    def start_together(self, rounds_done: int) -> None:
+        """Begin, or go on, where the first process is."""
+        assert self._exchange is not None
+        pieces, rounds = len(self._cuts) - 1, self._exchange.rounds
+        epoch, rest = divmod(rounds_done, rounds)
+        self._pieces_done = epoch * pieces + pieces * rest // rounds
+        self._exchange.start()
 
     @property
     def is_compiled(self) -> bool:
@@ -260,11 +246,16 @@ class Trainer:
                 if self._replicas is not None:  # a round ends where the copies are equal
                     round_size = self._replicas.round_size(round_size)
                 until = min(self._pieces_done + round_size, epoch * per_epoch)
+                if self._exchange is not None:
+                    done = (epoch - 1) * per_epoch
+                    until = done + self._exchange.stop_after(self._pieces_done - done, per_epoch)
                 begun, round_size = time.perf_counter(), until - self._pieces_done
                 if self._replicas is None:
                     self._run_round(pool, until, workers)
                 else:
                     self._run_merged(pool, until, workers)
+                if self._exchange is not None:
+                    self._exchange.merge()
                 if not np.isfinite(self._loss_sum):
                     raise NlpkitError(
                         f"the loss became {self._loss_sum} in epoch {epoch}",
@@ -330,7 +321,7 @@ class Trainer:
         piece = self._order[number % len(self._order)]
         start, stop = int(self._cuts[piece]), int(self._cuts[piece + 1])
         found: tuple[float, int] = self._engine.train_piece(
-            number, start, stop, self._lr(number), worker
+            number + self._first_number, start, stop, self._lr(number), worker
         )
         return found
 
