@@ -12,8 +12,8 @@ from nlpkit import modeldir
 from nlpkit.cli import options
 from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, new_app
-from nlpkit.cli.output import Notes, open_output
-from nlpkit.cli.progress_training import draw_run
+from nlpkit.cli.output import open_output
+from nlpkit.cli.progress_training import check_place, draw_run
 from nlpkit.text.pipeline import Tokens, TokenSettings
 from nlpkit.text.records import Reading
 from nlpkit.word2vec.config import Arch, Word2VecConfig
@@ -43,8 +43,9 @@ Engine = Annotated[
 
 
 @app.command(cls=Command)
-@with_settings(Word2VecConfig, Reading)
+@with_settings(Word2VecConfig, options.Training, Reading)
 def train(
+    *,
     settings: Word2VecConfig,
     reading: Reading,
     output: options.NewModel,
@@ -54,14 +55,9 @@ def train(
     lower: options.Lower = False,
     vocab: Vocab = None,
     init: Init = None,
-    threads: options.Threads = 0,
-    device: options.Device = "auto",
     engine: Engine = None,
     checkpoint_every: options.CheckpointEvery = "10m",  # type: ignore[assignment]
-    resume: options.Resume = False,
-    force: options.Force = False,
-    config: options.Config = None,
-    quiet: options.Quiet = False,
+    flags: options.Training,
 ) -> None:
     """Train word vectors on text, one sentence per line.
 
@@ -85,24 +81,23 @@ def train(
     from nlpkit.word2vec.resume import resume_run
     from nlpkit.word2vec.train import pick_device
 
-    notes = Notes(quiet)
-    settings = replace(settings, threads=threads or None)
-    modeldir.check_new(output, force=force)
+    notes = check_place(output, flags)
+    settings = replace(settings, threads=flags.threads or None)
     tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
     given: dict[str, Any] = {
         "vocab": vocab,
         "init": init,
-        "device": pick_device(device),
+        "device": pick_device(flags.device),
         "engine": engine,
     }
-    if resume:
+    if flags.resume:
         alone = not inputs and (sys.stdin is None or sys.stdin.isatty())
-        blocks = None if alone else options.read_records(inputs, reading, quiet=quiet)
+        blocks = None if alone else options.read_records(inputs, reading, quiet=flags.quiet)
         checkpoint = modeldir.checkpoint_path(output)
         run = resume_run(checkpoint, settings, tokens, blocks, named=bool(inputs), **given)
     else:
         Tokens(tokens)  # a wrong setting fails here, before the text is read
-        blocks = options.read_records(inputs, reading, quiet=quiet)
+        blocks = options.read_records(inputs, reading, quiet=flags.quiet)
         with notes.progress("reading", unit="MB") as bar:
             run = begin_text(
                 blocks,
@@ -113,7 +108,7 @@ def train(
                 **given,
             )
     run.save_seconds = checkpoint_every
-    draw_run(run, output, notes, force=force)
+    draw_run(run, output, notes, force=flags.force)
 
 
 @app.command(cls=Command)
