@@ -92,12 +92,18 @@ def _read_fields(kind: Any, value: Any, where: str, others: bool) -> Any:
         if name in value:
             place = f"{where}{between}{name}"
             found[name] = _read(hints[name], value[name], place, ranges.get(name))
-        elif field.default is MISSING and field.default_factory is MISSING:
+        elif _is_needed(field, hints[name]):
             raise NlpkitError(f"{where}{between}{name} is missing", hint=AGAIN)
     try:
         return kind(**found)
     except NlpkitError as error:  # fields that are right one by one and do not go together
         raise NlpkitError(f"{where}: {error.message}", hint=AGAIN) from None
+
+
+def _is_needed(field: Any, hint: Any) -> bool:
+    """Whether there is no default, or only one of another class, before data had decided it."""
+    undecided = field.default is None and hint is not Any and type(None) not in get_args(hint)
+    return undecided or (field.default is MISSING and field.default_factory is MISSING)
 
 
 def _fits(kind: Any, value: Any, limits: Range | None) -> bool:

@@ -15,7 +15,17 @@ import torch
 
 from nlpkit.errors import NlpkitWarning
 from nlpkit.kernels import compiling
-from nlpkit.kernels.matvec import GELU, GELU_TANH, NONE, RELU2, Stack, multiply, settle
+from nlpkit.kernels.matvec import (
+    GELU,
+    GELU_TANH,
+    NONE,
+    RELU,
+    RELU2,
+    SILU,
+    Stack,
+    multiply,
+    settle,
+)
 from nlpkit.kernels.novelty import rolling_hashes
 from nlpkit.kernels.numbers import parse_rows
 from nlpkit.kernels.wordcount import WordTable
@@ -68,7 +78,7 @@ def products(kind: Any, rows: int) -> Results:
     scale, bias = (random.normal(size=(1, 11)).astype(np.float32) for _ in range(2))
     x = random.normal(size=(rows, 70)).astype(np.float32)
     results = {}
-    for activation in (NONE, RELU2, GELU, GELU_TANH):
+    for activation in (NONE, RELU2, GELU, GELU_TANH, RELU, SILU):
         out = np.zeros((rows, 11), np.float32)
         multiply(Stack(weight, scale / 50, bias), 0, x, out, activation, 1)
         results[str(activation)] = out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 import typer
@@ -46,8 +46,25 @@ class Other:
     window: int = option(2, "Words to each side.", low=1, high=9)
 
 
+@dataclass(frozen=True)
+class Together:
+    """Flags that stand together, annotated as parameters of a command are."""
+
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to read.")] = "-"
+    loud: Annotated[bool, typer.Option("--loud", help="Say it.")] = False
+    given: int = 3  # no flag: Python alone sets it
+
+
 app = typer.Typer()
+together = typer.Typer()
 seen: list[Any] = []
+
+
+@together.command(cls=Command)
+@with_settings(Together, Other, window=5)
+def use(*, bundle: Together, other: Other) -> None:
+    """Read."""
+    seen[:] = [bundle, other]
 
 
 @app.command(cls=Command)
@@ -69,6 +86,14 @@ def test_flags_become_settings_and_defaults_stay_where_they_live() -> None:
     assert seen == [Small(kind="dog", lr=0.25, both=False, layers=5), 2]
     assert run().exit_code == 0
     assert seen == [Small(layers=5), 4]
+
+
+def test_flags_that_stand_together_are_one_parameter() -> None:
+    assert CliRunner().invoke(together, ["some.txt", "--loud"]).exit_code == 0
+    assert seen == [Together("some.txt", loud=True), Other(window=5)]
+    assert CliRunner().invoke(together, []).exit_code == 0
+    assert seen == [Together(), Other(window=5)]
+    assert CliRunner().invoke(together, ["--given", "4"]).exit_code == 2
 
 
 def test_an_older_name_is_taken_and_not_shown() -> None:

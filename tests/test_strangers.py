@@ -281,7 +281,7 @@ def test_the_shapes_of_a_tagger_are_those_of_its_torch_module(
     vectors = word_vectors() if settings.get("fine_tune") else None
     run = tagger_run(vectors, encoder=encoder, **settings)
     vector_dim = 0 if vectors is None else vectors.dim
-    expected = tagger_shapes(run.settings, run.lexicon, len(run.tags), vector_dim)
+    expected = tagger_shapes(run.settings, run.extractor, len(run.tags), vector_dim)
     found = {name: tuple(tensor.shape) for name, tensor in run.model.weights().items()}
     assert found.keys() == expected.keys()
     for name, shape in expected.items():

@@ -32,19 +32,16 @@ Layer = Annotated[
 _LINES_AT_ONCE = 1024
 
 
-def open_model(model: str, device: str, threads: int, notes: Notes) -> BertModel:
+def open_model(model: str, use: options.Use) -> BertModel:
     """The model on its device."""
-    import torch
-
     from nlpkit.device import pick_device
-    from nlpkit.parallel import worker_count
     from nlpkit.pretrained.bert import open_bert
 
-    torch.set_num_threads(worker_count(threads))
+    options.use_threads(use.threads)
     bert = open_bert(model)
-    chosen = pick_device(device, 64.0 * bert.model.count_parameters())
+    chosen = pick_device(use.device, 64.0 * bert.model.count_parameters())
     bert.model.to(chosen)
-    notes.say(f"device {chosen}")
+    Notes(use.quiet).say(f"device {chosen}")
     return bert
 
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nlpkit import modeldir
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.output import Notes
-from nlpkit.cli.progress_training import draw_run, prepare_torch
+from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.tasks.bert.settings import BertTraining
 from nlpkit.text.records import Reading
 
@@ -20,11 +19,12 @@ if TYPE_CHECKING:
     from nlpkit.training.run import Progress
 
 
-@with_settings(BertTraining, Reading)
+@with_settings(BertTraining, Reading, options.Training)
 def train(
+    *,
     settings: BertTraining,
     text: options.Inputs = None,
-    output: options.NewModel = ...,  # type: ignore[assignment]
+    output: options.NewModel,
     tokenizer: Annotated[
         str | None,
         typer.Option(
@@ -46,13 +46,8 @@ def train(
             rich_help_panel=limits.MODEL,
         ),
     ] = None,
-    reading: Reading = ...,  # type: ignore[assignment]
-    device: options.Device = "auto",
-    threads: options.Threads = 0,
-    force: options.Force = False,
-    resume: options.Resume = False,
-    config: options.Config = None,
-    quiet: options.Quiet = False,
+    reading: Reading,
+    flags: options.Training,
 ) -> None:
     """Train a BERT on text, a line after the other: a masked language model.
 
@@ -71,12 +66,10 @@ def train(
     from nlpkit.vectors.store import Vectors
 
     processes = Processes.from_environment()
-    notes = Notes(quiet or not processes.is_first)
     wanted = settings.resolve()
-    if processes.is_first:
-        modeldir.check_new(output, force=force)
+    notes = check_place(output, flags, processes)
     given = None if vectors is None else Vectors.load(vectors)
-    chosen = processes.join(prepare_torch(device, threads, notes))
+    chosen = processes.join(prepare_torch(flags, notes))
     lines, codec = _read(text, reading, tokenizer, wanted, notes)
     with memory_advice():
         run = BertRun(lines, codec, wanted, chosen, vectors=given, processes=processes)
@@ -85,7 +78,7 @@ def train(
         if progress.heldout is not None:
             notes.say(f"step {progress.step:,}  {run.describe(progress.heldout)}")
 
-    draw_run(run, output, notes, resume=resume, force=force, on_progress=on_progress)
+    draw_run(run, output, notes, resume=flags.resume, force=flags.force, on_progress=on_progress)
 
 
 def _read(

@@ -12,7 +12,7 @@ from nlpkit.cli import options
 from nlpkit.cli.bert_options import Bert, Layer, check_layer, open_model, read_texts, say_long
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import UsageError
-from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
+from nlpkit.cli.output import Notes, open_output, write_rows
 from nlpkit.errors import NlpkitError
 from nlpkit.text.records import Reading
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 _FOUND = ("score", "file", "line", "text")
 
 
-@with_settings(Reading)
+@with_settings(Reading, options.Use)
 def embed(
+    *,
     model: Bert,
     inputs: options.Inputs = None,
     output: Annotated[
@@ -52,11 +53,9 @@ def embed(
     normalize: Annotated[
         bool, typer.Option("--normalize", help="Vectors of length 1, whatever the folder says.")
     ] = False,
-    reading: Reading = ...,  # type: ignore[assignment]
+    reading: Reading,
     force: options.Force = False,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
-    quiet: options.Quiet = False,
+    use: options.Use,
 ) -> None:
     """Give the vectors of lines, or of their tokens.
 
@@ -80,14 +79,14 @@ def embed(
     elif output != "-":
         textio.check_writable(output)
     options.resolve_inputs(inputs)
-    notes = Notes(quiet)
-    bert = open_model(model, device, threads, notes)
+    notes = Notes(use.quiet)
+    bert = open_model(model, use)
     check_layer(bert, layer)
     long = 0
     texts: list[str] = []
     parts: list[Any] = []
     with open_output(output if as_json else "-") as out:
-        for batch in read_texts(inputs, reading, quiet=quiet):
+        for batch in read_texts(inputs, reading, quiet=use.quiet):
             long += bert.count_long(batch)
             if tokens:
                 found: list[Any] = _token_vectors(bert, batch, layer)
@@ -170,20 +169,18 @@ def _save(
     vectors.save(output, "folder", force=force)
 
 
-@with_settings(Reading)
+@with_settings(Reading, options.Rows, options.Use)
 def similarity(
+    *,
     model: Bert,
     first: Annotated[
         str | None,
         typer.Argument(metavar="TEXT", help="A text; without one, pairs are read from lines."),
     ] = None,
     second: Annotated[str | None, typer.Argument(metavar="OTHER", help="Another text.")] = None,
-    reading: Reading = ...,  # type: ignore[assignment]
-    format: options.RowsFormat = None,
-    json: options.Json = False,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
-    quiet: options.Quiet = False,
+    reading: Reading,
+    display: options.Rows,
+    use: options.Use,
 ) -> None:
     """Give the cosine of two texts, or of the pairs on standard input.
 
@@ -194,16 +191,16 @@ def similarity(
       $ nlpkit bert similarity world.bert "Paris is in France." "Rome is in Italy."
       $ printf 'a king\\ta queen\\n' | nlpkit bert similarity world.bert --json
     """
-    shown = rows_format(format, json)
+    shown = display.shown
     if (first is None) != (second is None):
         raise UsageError("give two texts, or none to read pairs from standard input")
     if first is None:
         options.resolve_inputs(None)
-    notes = Notes(quiet)
-    bert = open_model(model, device, threads, notes)
+    notes = Notes(use.quiet)
+    bert = open_model(model, use)
     plain = Reading(input="text", encoding=reading.encoding, errors=reading.errors)
     if first is None or second is None:
-        batches = read_texts(None, plain, quiet=quiet)
+        batches = read_texts(None, plain, quiet=use.quiet)
     else:
         batches = iter([["\t".join(" ".join(text.split("\t")) for text in (first, second))]])
     long, done = 0, 0
@@ -228,18 +225,17 @@ def _pair(line: str, number: int) -> tuple[str, str]:
     return first, second
 
 
-@with_settings(Reading)
+@with_settings(Reading, options.Use)
 def index(
+    *,
     model: Bert,
     inputs: options.Inputs = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="INDEX", help="The folder to write.")
-    ] = ...,  # type: ignore[assignment]
-    reading: Reading = ...,  # type: ignore[assignment]
+    ],
+    reading: Reading,
     force: options.Force = False,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
-    quiet: options.Quiet = False,
+    use: options.Use,
 ) -> None:
     """Make an index of lines, to search them by meaning.
 
@@ -252,8 +248,8 @@ def index(
     """
     modeldir.check_new(output, force=force)
     options.resolve_inputs(inputs)
-    notes = Notes(quiet)
-    bert = open_model(model, device, threads, notes)
+    notes = Notes(use.quiet)
+    bert = open_model(model, use)
     made = _index(bert, inputs, reading, notes)
     made.save(output, force=force)
     notes.say(f"{len(made):,} lines, {len(made.vectors):,} vectors; wrote {output}")
@@ -276,8 +272,9 @@ def _index(
     return made
 
 
-@with_settings(Reading)
+@with_settings(Reading, options.Rows, options.Use)
 def search(
+    *,
     source: Annotated[
         str,
         typer.Argument(metavar="INDEX", help="From nlpkit bert index; with INPUT, a model."),
@@ -295,12 +292,9 @@ def search(
         int,
         typer.Option("--number", "-n", metavar="N", min=1, max=limits.MANY, help="Lines to show."),
     ] = 10,
-    reading: Reading = ...,  # type: ignore[assignment]
-    format: options.RowsFormat = None,
-    json: options.Json = False,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
-    quiet: options.Quiet = False,
+    reading: Reading,
+    display: options.Rows,
+    use: options.Use,
 ) -> None:
     """Rank lines by how close they are to a query in meaning.
 
@@ -315,16 +309,16 @@ def search(
     """
     from nlpkit.tasks.bert.index import SearchIndex
 
-    shown = rows_format(format, json)
-    notes = Notes(quiet)
+    shown = display.shown
+    notes = Notes(use.quiet)
     if inputs:
         if query == "-" and "-" in inputs:
             raise UsageError("standard input (-) can be read only once")
-        found = _index(open_model(source, device, threads, notes), inputs, reading, notes)
+        found = _index(open_model(source, use), inputs, reading, notes)
     else:
         found = SearchIndex.load(source)
     many = query == "-"
-    batches = read_texts(["-"], Reading(input="text"), quiet=quiet) if many else iter([[query]])
+    batches = read_texts(["-"], Reading(input="text"), quiet=use.quiet) if many else iter([[query]])
     columns = (*(("query",) if many else ()), *_FOUND)
     with open_output("-") as out:
         for batch in batches:

@@ -10,7 +10,7 @@ from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.bert_options import Bert, Layer, check_layer, open_model, read_texts
 from nlpkit.cli.flags import with_settings
-from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
+from nlpkit.cli.output import Notes, open_output, write_rows
 from nlpkit.errors import NlpkitError
 from nlpkit.text.records import Reading
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 _COLUMNS = ("probability", "tokens", "text")
 
 
-@with_settings(Reading)
+@with_settings(Reading, options.Rows, options.Use)
 def fill(
+    *,
     model: Bert,
     text: Annotated[
         str | None,
@@ -46,12 +47,9 @@ def fill(
         str | None,
         typer.Option("--targets", metavar="A,B,...", help="Only these words, for one mask."),
     ] = None,
-    reading: Reading = ...,  # type: ignore[assignment]
-    format: options.RowsFormat = None,
-    json: options.Json = False,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
-    quiet: options.Quiet = False,
+    reading: Reading,
+    display: options.Rows,
+    use: options.Use,
 ) -> None:
     """Fill in masked words: the likeliest ones with their probabilities.
 
@@ -69,13 +67,13 @@ def fill(
     from nlpkit.tasks.bert.fill import fill as fill_text
     from nlpkit.tasks.bert.fill import score_targets
 
-    shown = rows_format(format, json)
+    shown = display.shown
     words = None if targets is None else [word.strip() for word in targets.split(",")]
-    notes = Notes(quiet)
-    texts = read_texts(["-"], reading, quiet=quiet) if text in (None, "-") else iter([[text]])
+    notes = Notes(use.quiet)
+    texts = read_texts(["-"], reading, quiet=use.quiet) if text in (None, "-") else iter([[text]])
     if text is None:
         options.resolve_inputs(None)
-    bert = open_model(model, device, threads, notes)
+    bert = open_model(model, use)
     said = False
     with open_output("-") as out:
         for batch in texts:
@@ -110,7 +108,9 @@ def _write_fillings(
     write_rows(out, _COLUMNS, rows, shown)
 
 
+@with_settings(options.Rows, options.Use)
 def compare(
+    *,
     model: Bert,
     first: Annotated[str, typer.Argument(metavar="TEXT", help="A text with one [MASK].")],
     second: Annotated[str, typer.Argument(metavar="OTHER", help="Another text with one.")],
@@ -132,11 +132,8 @@ def compare(
         ),
     ] = None,
     view: Annotated[bool, typer.Option("--view", help="Draw them here, with characters.")] = False,
-    format: options.RowsFormat = None,
-    json: options.Json = False,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
-    quiet: options.Quiet = False,
+    display: options.Rows,
+    use: options.Use,
 ) -> None:
     """Show what the model holds likelier in one text than in another.
 
@@ -156,8 +153,8 @@ def compare(
 
     if plot is not None:
         check_drawing(plot)
-    shown = rows_format(format, json)
-    bert = open_model(model, device, threads, Notes(quiet))
+    shown = display.shown
+    bert = open_model(model, use)
     tokens, logs = blank_logs(bert, first)
     _, others = blank_logs(bert, second)
     rows = rank(tokens, logs, others, count or None)
@@ -169,17 +166,15 @@ def compare(
         draw_scatter(rows, (first, second), plot)
 
 
-@with_settings(Reading)
+@with_settings(Reading, options.Rows, options.Use)
 def score(
+    *,
     model: Bert,
     inputs: options.Inputs = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="Also each token's (JSON).")] = False,
-    reading: Reading = ...,  # type: ignore[assignment]
-    format: options.RowsFormat = None,
-    json: options.Json = False,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
-    quiet: options.Quiet = False,
+    reading: Reading,
+    display: options.Rows,
+    use: options.Use,
 ) -> None:
     """Score lines by pseudo-log-likelihood: each token masked in turn.
 
@@ -193,11 +188,11 @@ def score(
     """
     from nlpkit.tasks.bert.score import score_text
 
-    shown = "jsonl" if tokens else rows_format(format, json)
+    shown = "jsonl" if tokens else display.shown
     options.resolve_inputs(inputs)
-    bert = open_model(model, device, threads, Notes(quiet))
+    bert = open_model(model, use)
     with open_output("-") as out:
-        for batch in read_texts(inputs, reading, quiet=quiet):
+        for batch in read_texts(inputs, reading, quiet=use.quiet):
             rows = []
             for line in batch:
                 scored = score_text(bert, line)
@@ -212,8 +207,9 @@ def score(
             out.flush()
 
 
-@with_settings(Reading)
+@with_settings(Reading, options.Rows, options.Use)
 def senses(
+    *,
     model: Bert,
     word: Annotated[str, typer.Argument(metavar="WORD", help="The word, in any letter case.")],
     inputs: options.Inputs = None,
@@ -237,12 +233,9 @@ def senses(
         typer.Option("--limit", metavar="N", min=1, max=limits.MANY, help="Occurrences to read."),
     ] = 2000,
     layer: Layer = None,
-    reading: Reading = ...,  # type: ignore[assignment]
-    format: options.RowsFormat = None,
-    json: options.Json = False,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
-    quiet: options.Quiet = False,
+    reading: Reading,
+    display: options.Rows,
+    use: options.Use,
 ) -> None:
     """Group the occurrences of a word by their vectors in context: its senses.
 
@@ -255,12 +248,12 @@ def senses(
     """
     from nlpkit.tasks.bert.senses import find_occurrences, group_senses, occurrence_vectors
 
-    shown = rows_format(format, json)
+    shown = display.shown
     options.resolve_inputs(inputs)
-    notes = Notes(quiet)
-    bert = open_model(model, device, threads, notes)
+    notes = Notes(use.quiet)
+    bert = open_model(model, use)
     check_layer(bert, layer)
-    lines = (line for batch in read_texts(inputs, reading, quiet=quiet) for line in batch)
+    lines = (line for batch in read_texts(inputs, reading, quiet=use.quiet) for line in batch)
     found = find_occurrences(lines, word, limit)
     if not found:
         raise NlpkitError(f"{word!r} does not occur in the text", hint="another word or more text")

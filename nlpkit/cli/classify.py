@@ -6,13 +6,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from nlpkit import modeldir
 from nlpkit import settings as limits
 from nlpkit.cli import encoder_inspect, options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
-from nlpkit.cli.progress_training import draw_run, prepare_torch
+from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.text.pipeline import Tokens, TokenSettings
@@ -68,8 +67,9 @@ Quantized = Annotated[
 
 
 @app.command(cls=Command)
-@with_settings(ClassifierSettings)
+@with_settings(ClassifierSettings, options.Training, options.Decoding)
 def train(
+    *,
     data: Annotated[
         list[str], typer.Argument(metavar="TRAIN", help="Labelled texts, or a folder per label.")
     ],
@@ -85,14 +85,8 @@ def train(
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     vectors: options.StartVectors = None,
-    threads: options.Threads = 0,
-    device: options.Device = "auto",
-    resume: options.Resume = False,
-    force: options.Force = False,
-    config: options.Config = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
+    flags: options.Training,
+    decoding: options.Decoding,
 ) -> None:
     """Learn labels from labelled texts.
 
@@ -112,14 +106,15 @@ def train(
     from nlpkit.tasks.classify.data import Names, read_examples
     from nlpkit.tasks.classify.pretrained_train import classifier_run
 
-    notes = Notes(quiet)
-    modeldir.check_new(output, force=force)
+    notes = check_place(output, flags)
     # a wrong setting fails here, before the texts are read
     Tokens(TokenSettings(tokenizer=settings.tokenizer, pattern=settings.pattern))
-    several = settings.multi_label
-    names = Names(text_column, label_column)
-    how: dict[str, Any] = {"format": format, "multi_label": several, "names": names}
-    how |= {"encoding": encoding, "errors": errors}
+    how: dict[str, Any] = {
+        "format": format,
+        "multi_label": settings.multi_label,
+        "names": Names(text_column, label_column),
+        **vars(decoding),
+    }
     examples = read_examples(data, **how)
     held = read_examples(dev, split="test", **how) if dev else []
     run = classifier_run(
@@ -127,11 +122,11 @@ def train(
         settings,
         dev=held,
         vectors=vectors,
-        device=prepare_torch(device, threads, notes, sparse=True),
+        device=prepare_torch(flags, notes, sparse=True),
     )
     for line in run.warnings():
         notes.warn(line)
-    draw_run(run, output, notes, resume=resume, force=force)
+    draw_run(run, output, notes, resume=flags.resume, force=flags.force)
 
 
 @app.command(cls=Command)
@@ -209,9 +204,7 @@ def predict(
 def _use_cores(classifier: Any) -> None:
     """All of them for an encoder, whose products are large."""
     if hasattr(classifier, "network"):
-        import torch
-
-        torch.set_num_threads(options.resolve_jobs(0))
+        options.use_threads(0)
 
 
 def _quantize(classifier: Any, kind: str) -> None:

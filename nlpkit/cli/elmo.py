@@ -13,7 +13,7 @@ from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, check_output, open_output
-from nlpkit.cli.progress_training import draw_run, prepare_torch
+from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.tasks.elmo.settings import ElmoSettings
 from nlpkit.text.pipeline import TokenSettings, read_tokens
 
@@ -24,7 +24,7 @@ app = new_app("Word vectors in context by ELMo: train, embed, import.")
 
 
 @app.command(cls=Command)
-@with_settings(ElmoSettings)
+@with_settings(ElmoSettings, options.Training, options.Decoding)
 def train(
     *,
     text: options.Inputs = None,
@@ -33,14 +33,8 @@ def train(
     pattern: options.Pattern = None,
     lower: options.Lower = False,
     settings: ElmoSettings,
-    device: options.Device = "auto",
-    threads: options.Threads = 0,
-    force: options.Force = False,
-    resume: options.Resume = False,
-    config: options.Config = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
+    flags: options.Training,
+    decoding: options.Decoding,
 ) -> None:
     """Train an ELMo on text, one sentence per line.
 
@@ -55,17 +49,16 @@ def train(
     from nlpkit.device import memory_advice
     from nlpkit.tasks.elmo.train import ElmoRun, Sentences
 
-    notes = Notes(quiet)
-    modeldir.check_new(output, force=force)
+    notes = check_place(output, flags)
     tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-    chosen = prepare_torch(device, threads, notes)
-    blocks = options.read_inputs(text, encoding, errors)
+    chosen = prepare_torch(flags, notes)
+    blocks = options.read_inputs(text, **vars(decoding))
     sentences = Sentences.read(
-        line for rows in read_tokens(blocks, tokens, errors) for line in rows
+        line for rows in read_tokens(blocks, tokens, decoding.errors) for line in rows
     )
     with memory_advice():
         run = ElmoRun(sentences, settings, chosen)
-    draw_run(run, output, notes, resume=resume, force=force)
+    draw_run(run, output, notes, resume=flags.resume, force=flags.force)
 
 
 @app.command(cls=Command)
@@ -109,8 +102,6 @@ def embed(
       $ echo "Paris is the capital of France ." | nlpkit elmo embed elmo.model --layer top
       $ nlpkit elmo embed elmo.model sample_corpora/world.txt --mix 0.2,0.3,0.5 -o world.npz
     """
-    import torch
-
     from nlpkit.device import memory_advice, pick_device
     from nlpkit.models.elmo_model import ElmoModel
 
@@ -118,7 +109,7 @@ def embed(
         raise UsageError("--layer and --mix contradict each other")
     check_output(output)
     paths = options.resolve_inputs(inputs)
-    torch.set_num_threads(options.resolve_jobs(threads))
+    options.use_threads(threads)
     elmo = ElmoModel.load(model, pick_device(device))
     shares = _parse_mix(mix)
     tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)

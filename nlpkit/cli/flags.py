@@ -1,4 +1,8 @@
-"""Flags made from settings: a command has a flag for each option of its settings class."""
+"""Flags made from settings: a command has a flag for each option of its settings class.
+
+Flags that stand together in several commands are a dataclass too (``cli/options.py``), whose fields
+are annotated as parameters of a command are.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +50,11 @@ def with_settings(*kinds: type[Any], **defaults: Any) -> Callable[[Callable[...,
         @functools.wraps(command)
         def run(*args: Any, **values: Any) -> Any:
             for taker, kind in takers.items():
-                given = {name: value for name, value in defaults.items() if name in options(kind)}
-                for name, one in options(kind).items():
-                    for known in (name, *map(_parameter, one.hidden_flags)):
+                listed = _listed(kind)
+                given = {name: value for name, value in defaults.items() if name in listed}
+                for name, (_, one) in listed.items():
+                    older = () if one is None else one.hidden_flags
+                    for known in (name, *map(_parameter, older)):
                         value = values.pop(known, None)
                         given |= {} if value is None else {name: value}
                 values[taker] = kind(**given)
@@ -67,18 +73,32 @@ def flag(kind: type[Any], name: str) -> Any:
     return found.annotation
 
 
+def _listed(kind: type[Any]) -> dict[str, tuple[Any, Option | None]]:
+    """The type of each field that is a flag, and its declaration unless the type has it."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    declared = options(kind)
+    return {
+        field.name: (hints[field.name], declared.get(field.name))
+        for field in dataclasses.fields(kind)
+        if field.name in declared or typing.get_origin(hints[field.name]) is Annotated
+    }
+
+
 def _flags(kind: type[Any], defaults: dict[str, Any]) -> list[inspect.Parameter]:
     """A parameter for each option, and a hidden one for each of its older names."""
-    hints = typing.get_type_hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}
     found = []
-    for name, one in options(kind).items():
+    for name, (hint, one) in _listed(kind).items():
         default = defaults.get(name, fields[name].default)
+        if one is None:
+            keyword = inspect.Parameter.KEYWORD_ONLY
+            found.append(inspect.Parameter(name, keyword, default=default, annotation=hint))
+            continue
         flags = one.flags or (f"--{name.replace('_', '-')}",)  # a bool has no --no- form
-        found.append(_declare(name, flags, hints[name], one, default))
+        found.append(_declare(name, flags, hint, one, default))
         for flag in one.hidden_flags:
-            hint = hints[name] | None
-            found.append(_declare(_parameter(flag), (flag,), hint, one, None, hidden=True))
+            older = _declare(_parameter(flag), (flag,), hint | None, one, None, hidden=True)
+            found.append(older)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,12 +10,12 @@ import typer
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
+from nlpkit.cli.flags import with_settings
 from nlpkit.cli.output import open_output
 from nlpkit.errors import NlpkitError
 
 if TYPE_CHECKING:
     from nlpkit.tasks.lm.examples import Example
-    from nlpkit.tasks.lm.model import GptModel
 
 Template = Annotated[
     str | None,
@@ -34,17 +35,26 @@ Stop = Annotated[
 _AT_ONCE = 64  # prompts
 
 
+@dataclass(frozen=True)
+class Asking:
+    """Flags of both commands."""
+
+    template: Template = None
+    max_tokens: MaxTokens = 100
+    stop: Stop = None
+    json: options.Json = False
+    device: options.UseDevice = "auto"
+    threads: options.Threads = 0
+
+
+@with_settings(Asking)
 def answer(
+    *,
     model: options.Model,
     prompts: Annotated[
         str, typer.Argument(metavar="PROMPTS", help="JSON lines with prompt; - is standard input.")
     ] = textio.STDIN,
-    template: Template = None,
-    max_tokens: MaxTokens = 100,
-    stop: Stop = None,
-    json: options.Json = False,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
+    asking: Asking,
 ) -> None:
     """Answer prompts: the likeliest text up to the end-of-text token, one answer per prompt.
 
@@ -55,26 +65,22 @@ def answer(
       $ nlpkit gpt train --examples sample_corpora/prompts.jsonl -o qa.model --max-iters 30
       $ echo '{"prompt": "Question: Where is Oslo?\\nAnswer:"}' | nlpkit gpt answer qa.model
     """
-    found, examples = _open(model, prompts, template, device, threads, answers=False)
     with open_output("-") as out:
-        for example, text in _answers(found, examples, max_tokens, stop or []):
-            if json:
+        for example, text in _answers(model, prompts, asking, known=False):
+            if asking.json:
                 out.write_json({"prompt": example.prompt, "answer": text})
             else:
                 out.write(" ".join(text.split("\n")) + "\n")
 
 
+@with_settings(Asking)
 def evaluate(
+    *,
     model: options.Model,
     examples: Annotated[
         str, typer.Argument(metavar="EXAMPLES", help="JSON lines with prompt and completion.")
     ] = textio.STDIN,
-    template: Template = None,
-    max_tokens: MaxTokens = 100,
-    stop: Stop = None,
-    json: options.Json = False,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
+    asking: Asking,
 ) -> None:
     """Score the answers to prompts whose completions are known: exact match and token F1.
 
@@ -87,46 +93,35 @@ def evaluate(
     """
     from nlpkit.tasks.lm.examples import mean_scores
 
-    found, listed = _open(model, examples, template, device, threads, answers=True)
-    pairs = list(_answers(found, listed, max_tokens, stop or []))
+    pairs = _answers(model, examples, asking, known=True)
     scores = mean_scores([text for _, text in pairs], [one.completion or "" for one, _ in pairs])
     record = {name: round(value, 4) for name, value in scores.items()} | {"examples": len(pairs)}
     with open_output("-") as out:
-        if json:
+        if asking.json:
             out.write_json(record)
         else:
             out.write("".join(f"{name}\t{value}\n" for name, value in record.items()))
 
 
-def _open(
-    path: str, prompts: str, template: str | None, device: str, threads: int, *, answers: bool
-) -> tuple[GptModel, list[Example]]:
-    import torch
-
+def _answers(path: str, prompts: str, asking: Asking, *, known: bool) -> list[tuple[Example, str]]:
+    """Each example with what the model says; ``known`` are those that have a completion."""
     from nlpkit.device import pick_device
-    from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.examples import read_examples
     from nlpkit.tasks.lm.model import GptModel
+    from nlpkit.tasks.lm.train_examples import answer_prompts
 
-    torch.set_num_threads(worker_count(threads))
+    options.use_threads(asking.threads)
+    template = asking.template
     text = None if template is None else "".join(b.text() for b in textio.read_blocks([template]))
     if text is not None and "{" not in text:
         raise NlpkitError(f"{template} names no key", hint="{question} where the question stands")
     lines = textio.read_lines(options.resolve_inputs([prompts]))
     name = textio.source_name(prompts)
-    examples = read_examples(lines, name, answers=answers, template=text)
-    found = GptModel.load(path)
-    found.model.to(pick_device(device, found.work(100 * len(examples))))
-    return found, examples
-
-
-def _answers(
-    model: GptModel, examples: list[Example], max_tokens: int, stop: list[str]
-) -> list[tuple[Example, str]]:
-    from nlpkit.tasks.lm.train_examples import answer_prompts
-
+    examples = read_examples(lines, name, answers=known, template=text)
+    model = GptModel.load(path)
+    model.model.to(pick_device(asking.device, model.work(100 * len(examples))))
     found: list[str] = []
     for begin in range(0, len(examples), _AT_ONCE):
         part = [one.prompt for one in examples[begin : begin + _AT_ONCE]]
-        found += answer_prompts(model, part, max_tokens, stop)
+        found += answer_prompts(model, part, asking.max_tokens, asking.stop or [])
     return list(zip(examples, found, strict=True))

@@ -17,11 +17,12 @@ from nlpkit.tasks.lm.settings import GptSettings, LmSettings
 from nlpkit.text.records import TEXT_KEYS
 
 
-@with_settings(GptSettings)
+@with_settings(GptSettings, options.Training, options.Decoding)
 def train(
+    *,
     settings: GptSettings,
     text: options.Inputs = None,
-    output: options.NewModel = ...,  # type: ignore[assignment]
+    output: options.NewModel,
     tokenizer: Annotated[
         str | None,
         typer.Option(
@@ -44,14 +45,8 @@ def train(
     ] = None,
     init: Init = None,
     sample_tokens: SampleTokens = 0,
-    device: options.Device = "auto",
-    threads: options.Threads = 0,
-    force: options.Force = False,
-    resume: options.Resume = False,
-    config: options.Config = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
+    flags: options.Training,
+    decoding: options.Decoding,
 ) -> None:
     """Train a GPT on text, or on prompts and their completions.
 
@@ -75,22 +70,11 @@ def train(
     def make(where: dict[str, Any]) -> Any:
         more = {"tokenizer": tokenizer, "init": init, **where}
         if examples is not None:
-            lines = textio.read_lines(
-                options.resolve_inputs([examples]), encoding=encoding, errors=errors
-            )
+            lines = textio.read_lines(options.resolve_inputs([examples]), **vars(decoding))
             found = read_examples(lines, textio.source_name(examples))
             return ExamplesRun(found, LmSettings(**vars(settings)), **more)
-        blocks = options.read_inputs(text, encoding, errors, TEXT_KEYS)
+        blocks = options.read_inputs(text, **vars(decoding), keys=TEXT_KEYS)
         folder = os.path.dirname(os.path.abspath(output))
-        return GptRun(blocks, settings, folder=folder, errors=errors, **more)
+        return GptRun(blocks, settings, folder=folder, errors=decoding.errors, **more)
 
-    start_run(
-        make,
-        output,
-        sample_tokens=sample_tokens,
-        device=device,
-        threads=threads,
-        force=force,
-        resume=resume,
-        quiet=quiet,
-    )
+    start_run(make, output, flags, sample_tokens)

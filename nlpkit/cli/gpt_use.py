@@ -8,26 +8,13 @@ from nlpkit.generate.settings import SamplingSettings
 from nlpkit.tasks.lm.settings import WritingSettings
 
 
-@with_settings(SamplingSettings, WritingSettings, temperature=0.8)
+@with_settings(SamplingSettings, WritingSettings, lm_use.Request, options.Use, temperature=0.8)
 def sample(
     sampling: SamplingSettings,
     writing: WritingSettings,
     model: options.Model,
-    prompt: lm_use.Prompt = None,
-    prompt_file: lm_use.PromptFile = None,
-    prompts: lm_use.Prompts = None,
-    stop: lm_use.Stop = None,
-    logit_bias: lm_use.LogitBias = None,
-    interactive: lm_use.Interactive = False,
-    turn: lm_use.Turn = None,
-    stream: lm_use.Stream = None,
-    format: lm_use.SampleFormat = None,
-    json: options.Json = False,
-    stats: lm_use.Stats = False,
-    seed: options.Seed = 1,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
-    quiet: options.Quiet = False,
+    request: lm_use.Request,
+    use: options.Use,
 ) -> None:
     """Let a model write.
 
@@ -43,43 +30,17 @@ def sample(
       $ printf 'One day\\nAt night\\n' | nlpkit gpt sample tales.model - -n 40
       $ nlpkit gpt sample tales.model "The king" -n 20 --beams 4 --samples 2 --json
     """
-    chosen = options.pick_format(format, json, "text")
-    lm_use.run_sample(
-        lm_use.Request(
-            model,
-            prompt,
-            prompt_file,
-            prompts,
-            stop or [],
-            stream,
-            logit_bias or [],
-            chosen,
-            stats,
-            interactive,
-            turn,
-            seed,
-            device,
-            threads,
-            quiet,
-        ),
-        sampling,
-        writing,
-        gpt=True,
-    )
+    lm_use.run_sample(model, request, use, sampling, writing, gpt=True)
 
 
+@with_settings(lm_use.Scoring, options.Use, options.Decoding)
 def score(
+    *,
     model: options.Model,
     inputs: options.Inputs = None,
-    lines: lm_use.Lines = False,
-    tokens: lm_use.Tokens = False,
-    stride: lm_use.Stride = None,
-    json: options.Json = False,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
+    scoring: lm_use.Scoring,
+    use: options.Use,
+    decoding: options.Decoding,
 ) -> None:
     """Say how well a model predicts text: perplexity, bits per token and byte.
 
@@ -93,17 +54,4 @@ def score(
       $ printf 'Once upon a time.\\nxqz jjv\\n' | nlpkit gpt score tales.model --lines
       $ printf 'Once upon a time.\\n' | nlpkit gpt score tales.model --tokens
     """
-    lm_use.run_score(
-        model,
-        inputs,
-        lines=lines,
-        tokens=tokens,
-        stride=stride,
-        json=json,
-        device=device,
-        threads=threads,
-        encoding=encoding,
-        errors=errors,
-        quiet=quiet,
-        gpt=True,
-    )
+    lm_use.run_score(model, inputs, scoring, use, decoding, gpt=True)

@@ -15,26 +15,13 @@ from nlpkit.tasks.lm.settings import WritingSettings
 from nlpkit.text.vocab import on_one_line
 
 
-@with_settings(SamplingSettings, WritingSettings, temperature=0.8)
+@with_settings(SamplingSettings, WritingSettings, lm_use.Request, options.Use, temperature=0.8)
 def sample(
     sampling: SamplingSettings,
     writing: WritingSettings,
     model: options.Model,
-    prompt: lm_use.Prompt = None,
-    prompt_file: lm_use.PromptFile = None,
-    prompts: lm_use.Prompts = None,
-    stop: lm_use.Stop = None,
-    logit_bias: lm_use.LogitBias = None,
-    interactive: lm_use.Interactive = False,
-    turn: lm_use.Turn = None,
-    stream: lm_use.Stream = None,
-    format: lm_use.SampleFormat = None,
-    json: options.Json = False,
-    stats: lm_use.Stats = False,
-    seed: options.Seed = 1,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
-    quiet: options.Quiet = False,
+    request: lm_use.Request,
+    use: options.Use,
 ) -> None:
     """Let any language model write.
 
@@ -49,43 +36,17 @@ def sample(
       $ nlpkit lm sample lstm.model "The " -n 60 --typical-p 0.9 --presence-penalty 0.3
       $ nlpkit lm sample lstm.model "The king" -n 20 --beams 4 --samples 2 --json
     """
-    chosen = options.pick_format(format, json, "text")
-    lm_use.run_sample(
-        lm_use.Request(
-            model,
-            prompt,
-            prompt_file,
-            prompts,
-            stop or [],
-            stream,
-            logit_bias or [],
-            chosen,
-            stats,
-            interactive,
-            turn,
-            seed,
-            device,
-            threads,
-            quiet,
-        ),
-        sampling,
-        writing,
-        gpt=False,
-    )
+    lm_use.run_sample(model, request, use, sampling, writing)
 
 
+@with_settings(lm_use.Scoring, options.Use, options.Decoding)
 def score(
+    *,
     model: options.Model,
     inputs: options.Inputs = None,
-    lines: lm_use.Lines = False,
-    tokens: lm_use.Tokens = False,
-    stride: lm_use.Stride = None,
-    json: options.Json = False,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
+    scoring: lm_use.Scoring,
+    use: options.Use,
+    decoding: options.Decoding,
 ) -> None:
     """Say how well a model predicts text: perplexity by token and word, bits per byte.
 
@@ -101,20 +62,7 @@ def score(
       $ printf 'Once upon a time.\\nking the saw\\n' | nlpkit lm score 3gram.model --lines
       $ printf 'Once upon a time.\\n' | nlpkit lm score 3gram.model --tokens
     """
-    lm_use.run_score(
-        model,
-        inputs,
-        lines=lines,
-        tokens=tokens,
-        stride=stride,
-        json=json,
-        device=device,
-        threads=threads,
-        encoding=encoding,
-        errors=errors,
-        quiet=quiet,
-        gpt=False,
-    )
+    lm_use.run_score(model, inputs, scoring, use, decoding)
 
 
 def next_(
@@ -146,13 +94,10 @@ def next_(
       $ nlpkit lm next 3gram.model "Once upon a" -k 3
       $ printf 'the old\\nthe young\\n' | nlpkit lm next 3gram.model --json
     """
-    import torch
-
-    from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.ask import next_tokens, next_words
     from nlpkit.tasks.lm.model import TextModel
 
-    torch.set_num_threads(worker_count(threads))
+    options.use_threads(threads)
     chosen = rows_format(format, json)
     found = TextModel.load(model)
     texts = [text] if text is not None else textio.read_lines(options.resolve_inputs(None))

@@ -64,15 +64,12 @@ def compare(
       $ nlpkit lm compare 3gram.model "the old _" "the young _" --plot old-young.html
       $ nlpkit lm compare 3gram.model "the _" "a _" --targets king,queen,fox --json
     """
-    import torch
-
     from nlpkit.compare import check_drawing, draw_scatter, scatter_text
     from nlpkit.compare import compare as rank
-    from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.ask import blank_logs
     from nlpkit.tasks.lm.model import TextModel
 
-    torch.set_num_threads(worker_count(threads))
+    options.use_threads(threads)
     if (first is None) != (second is None) or (first is None) == (pairs is None):
         raise UsageError("give FIRST and SECOND, or --pairs")
     if plot is not None:

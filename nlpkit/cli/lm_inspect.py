@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import inspect_output, options
+from nlpkit.cli.flags import with_settings
 from nlpkit.cli.output import open_output
 from nlpkit.errors import NlpkitError, UsageError
 
@@ -46,21 +48,30 @@ Plot = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be shown, for ``with_settings``."""
+
+    show: What = "steps"
+    layer: Layer = None
+    head: Head = None
+    cell: Cell = None
+    count: Count = 5
+    plot: Plot = None
+    json: options.Json = False
+
+
+@with_settings(Wanted)
 def inspect(
+    *,
     model: options.Model,
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT", help="What to read; - reads standard input.")
     ] = None,
-    show: What = "steps",
     find_neurons: Annotated[
         bool, typer.Option("--find-neurons", help="Short for --show neurons.")
     ] = False,
-    layer: Layer = None,
-    head: Head = None,
-    cell: Cell = None,
-    count: Count = 5,
-    plot: Plot = None,
-    json: options.Json = False,
+    wanted: Wanted,
 ) -> None:
     """Look inside a model: what it expects, its gates, its attention, its positions, its neurons.
 
@@ -79,9 +90,9 @@ def inspect(
     from nlpkit.tasks.lm.ask import shown_tokens
     from nlpkit.tasks.lm.model import TextModel
 
-    show = "neurons" if find_neurons else show
-    check_plot(plot, show)
-    if text is None and show != "positions":
+    wanted = replace(wanted, show="neurons") if find_neurons else wanted
+    check_plot(wanted.plot, wanted.show)
+    if text is None and wanted.show != "positions":
         raise UsageError("give a TEXT to read")
     found = TextModel.load(model)
     if text == textio.STDIN:
@@ -96,25 +107,8 @@ def inspect(
         first,
         lambda indices: shown_tokens(found, indices),
         lambda index: found.codec.decode([index]),
-        Wanted(show, layer, head, cell, count, plot, json),
+        wanted,
     )
-
-
-class Wanted:
-    """What was asked for."""
-
-    def __init__(
-        self,
-        show: Show,
-        layer: int | None,
-        head: int | None,
-        cell: int | None,
-        count: int,
-        plot: str | None,
-        json: bool,
-    ) -> None:
-        self.show, self.layer, self.head, self.cell = show, layer, head, cell
-        self.count, self.plot, self.json = count, plot, json
 
 
 def check_plot(plot: str | None, show: str) -> None:

@@ -55,13 +55,10 @@ def novelty(
       $ nlpkit lm train sample_corpora/tales.txt -o 3gram.model --model ngram --order 3 -t word
       $ nlpkit lm novelty 3gram.model --train sample_corpora/tales.txt -n 300
     """
-    import torch
-
-    from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.novelty import TrainingIndex
     from nlpkit.tasks.lm.novelty import novelty as measure
 
-    torch.set_num_threads(worker_count(threads))
+    options.use_threads(threads)
     known = _bytes(train)
     if len(known) < _LEAST:
         raise NlpkitError(f"{len(known)} bytes of training text are too few", hint="the whole text")

@@ -8,12 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from nlpkit import modeldir
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
-from nlpkit.cli.output import Notes
-from nlpkit.cli.progress_training import draw_run, prepare_torch
+from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.errors import UsageError
 from nlpkit.tasks.lm.settings import LmSettings
 from nlpkit.text.records import TEXT_KEYS
@@ -36,11 +34,12 @@ SampleTokens = Annotated[
 ]
 
 
-@with_settings(LmSettings)
+@with_settings(LmSettings, options.Training, options.Decoding)
 def train(
+    *,
     settings: LmSettings,
     text: options.Inputs = None,
-    output: options.NewModel = ...,  # type: ignore[assignment]
+    output: options.NewModel,
     tokenizer: Annotated[
         str | None,
         typer.Option(
@@ -54,14 +53,8 @@ def train(
     ] = None,
     init: Init = None,
     sample_tokens: SampleTokens = 0,
-    device: options.Device = "auto",
-    threads: options.Threads = 0,
-    force: options.Force = False,
-    resume: options.Resume = False,
-    config: options.Config = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
+    flags: options.Training,
+    decoding: options.Decoding,
 ) -> None:
     """Train a language model on text: n-grams, an MLP, an RNN, LSTM, GRU or GPT.
 
@@ -81,45 +74,31 @@ def train(
 
     start_run(
         lambda where: LmRun(
-            options.read_inputs(text, encoding, errors, TEXT_KEYS),
+            options.read_inputs(text, **vars(decoding), keys=TEXT_KEYS),
             settings,
             tokenizer=tokenizer,
             init=init,
             folder=os.path.dirname(os.path.abspath(output)),
-            errors=errors,
+            errors=decoding.errors,
             **where,
         ),
         output,
-        sample_tokens=sample_tokens,
-        device=device,
-        threads=threads,
-        force=force,
-        resume=resume,
-        quiet=quiet,
+        flags,
+        sample_tokens,
     )
 
 
 def start_run(
-    make: Callable[[dict[str, Any]], Any],
-    output: str,
-    *,
-    sample_tokens: int,
-    device: str,
-    threads: int,
-    force: bool,
-    resume: bool,
-    quiet: bool,
+    make: Callable[[dict[str, Any]], Any], output: str, flags: options.Training, sample_tokens: int
 ) -> None:
     """Make a run for the device and process at hand, and see it to its end."""
     from nlpkit.training.distributed import Processes
 
     processes = Processes.from_environment()
-    notes = Notes(quiet or not processes.is_first)
-    if processes.is_first:
-        modeldir.check_new(output, force=force)
-    chosen = processes.join(prepare_torch(device, threads, notes))
+    notes = check_place(output, flags, processes)
+    chosen = processes.join(prepare_torch(flags, notes))
     run = make({"device": chosen, "processes": processes})
-    if resume and run.trainer is None:
+    if flags.resume and run.trainer is None:
         raise UsageError("n-grams are counted at once: there is nothing to resume")
 
     def show_sample(progress: Progress) -> None:
@@ -128,4 +107,4 @@ def start_run(
             written = run.model.sample("", sample_tokens, seed=run.settings.seed)
             notes.say(f"--- step {progress.step}\n{written}")
 
-    draw_run(run, output, notes, resume=resume, force=force, on_progress=show_sample)
+    draw_run(run, output, notes, resume=flags.resume, force=flags.force, on_progress=show_sample)

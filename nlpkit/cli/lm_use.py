@@ -83,64 +83,71 @@ Turn = Annotated[
 
 @dataclass(frozen=True)
 class Request:
-    """What ``sample`` was asked for, besides how to draw."""
+    """Flags of ``sample``, besides how to draw."""
 
-    model: str
-    prompt: str | None
-    prompt_file: str | None
-    prompts: str | None
-    stop: list[str]
-    stream: bool | None
-    logit_bias: list[str]
-    format: str
-    stats: bool
-    interactive: bool
-    turn: str | None
-    seed: int
-    device: str
-    threads: int
-    quiet: bool
+    prompt: Prompt = None
+    prompt_file: PromptFile = None
+    prompts: Prompts = None
+    stop: Stop = None
+    logit_bias: LogitBias = None
+    interactive: Interactive = False
+    turn: Turn = None
+    stream: Stream = None
+    format: SampleFormat = None
+    json: options.Json = False
+    stats: Stats = False
+    seed: options.Seed = 1
+
+    @property
+    def as_json(self) -> bool:
+        """Whether objects are written, not text."""
+        return options.pick_format(self.format, self.json, "text") == "jsonl"
 
 
 def run_sample(
-    request: Request, sampling: SamplingSettings, writing: WritingSettings, *, gpt: bool
+    path: str,
+    request: Request,
+    use: options.Use,
+    sampling: SamplingSettings,
+    writing: WritingSettings,
+    *,
+    gpt: bool = False,
 ) -> None:
     """Load a model and let it write."""
-    import torch
-
-    from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.model import GptModel, TextModel
 
-    torch.set_num_threads(worker_count(request.threads))
+    options.use_threads(use.threads)
+    as_json = request.as_json  # --json and --format text are refused before anything is read
     given = (request.prompt, request.prompt_file, request.prompts)
     if sum(one is not None for one in given) > 1:
         raise UsageError("give one of PROMPT, --prompt-file and --prompts")
     prompts = [""] if request.interactive else _prompts(request)
-    model = (GptModel if gpt else TextModel).load(request.model)
-    bias = tuple(_bias(model, text) for text in request.logit_bias)
+    model = (GptModel if gpt else TextModel).load(path)
+    bias = tuple(_bias(model, text) for text in request.logit_bias or [])
     sampling = replace(sampling, logit_bias=bias)
     sampling.check_vocab(model.codec.n_ids)
-    notes = Notes(request.quiet)
-    chosen = _make_ready(model, prompts, request, writing, notes)
+    notes = Notes(use.quiet)
+    chosen = _make_ready(model, prompts, use, writing, notes)
     notes.say(f"device {chosen}")
     if request.interactive:
         from nlpkit.cli.lm_chat import converse
 
-        converse(model, sampling, writing, request.stop, request.turn or "{text}", request.seed)
+        turn = request.turn or "{text}"
+        converse(model, sampling, writing, request.stop or [], turn, request.seed)
     elif writing.beams:
-        _write_beams(model, prompts, request, sampling, writing)
+        _write_beams(model, prompts, request, sampling, writing, as_json)
     else:
-        _write_samples(model, prompts, request, sampling, writing)
+        _write_samples(model, prompts, request, sampling, writing, as_json)
 
 
 def _make_ready(
-    model: TextModel, prompts: list[str], request: Request, writing: WritingSettings, notes: Notes
+    model: TextModel, prompts: list[str], use: options.Use, writing: WritingSettings, notes: Notes
 ) -> Any:
     from nlpkit.device import pick_device
 
     read = sum(len(model.encode_prompt(text)) for text in prompts)
     int8 = writing.quantize == "int8"
-    device = "cpu" if request.device == "auto" and int8 else request.device
+    device = "cpu" if use.device == "auto" and int8 else use.device
     tokens = writing.samples * (read + len(prompts) * writing.max_tokens)
     chosen = pick_device(device, model.work(tokens))
     model.model.to(chosen)
@@ -200,11 +207,11 @@ def _write_samples(
     request: Request,
     sampling: SamplingSettings,
     writing: WritingSettings,
+    as_json: bool,
 ) -> None:
     from nlpkit.device import memory_advice
 
     rows = [text for text in prompts for _ in range(writing.samples)]
-    as_json = request.format == "jsonl"
     on_terminal = sys.stdout is not None and sys.stdout.isatty()
     wanted = on_terminal if request.stream is None else request.stream
     live = len(rows) == 1 and not as_json and wanted
@@ -219,7 +226,7 @@ def _write_samples(
             writing.max_tokens,
             sampling,
             request.seed,
-            stop=request.stop,
+            stop=request.stop or [],
             log_probabilities=as_json,
         ):
             drawn += len(step)
@@ -264,14 +271,15 @@ def _write_beams(
     request: Request,
     sampling: SamplingSettings,
     writing: WritingSettings,
+    as_json: bool,
 ) -> None:
     from nlpkit.device import memory_advice
 
     with open_output("-") as out, memory_advice("fewer --beams"):
         for prompt in prompts:
-            found = model.search(prompt, writing, sampling, request.stop)
+            found = model.search(prompt, writing, sampling, request.stop or [])
             for text, beam in found[: writing.samples]:
-                if request.format == "jsonl":
+                if as_json:
                     out.write_json(
                         {
                             "prompt": prompt,
@@ -306,45 +314,47 @@ Stride = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class Scoring:
+    """Flags of ``score``."""
+
+    lines: Lines = False
+    tokens: Tokens = False
+    stride: Stride = None
+    json: options.Json = False
+
+
 def run_score(
     path: str,
     inputs: list[str] | None,
+    scoring: Scoring,
+    use: options.Use,
+    decoding: options.Decoding,
     *,
-    lines: bool,
-    tokens: bool,
-    stride: int | None,
-    json: bool,
-    device: str,
-    threads: int,
-    encoding: str,
-    errors: str,
-    quiet: bool,
-    gpt: bool,
+    gpt: bool = False,
 ) -> None:
     """Load a model and score text, a block of it at a time."""
-    import torch
-
     from nlpkit.device import pick_device
-    from nlpkit.parallel import worker_count
     from nlpkit.tasks.lm.model import GptModel, TextModel
 
-    torch.set_num_threads(worker_count(threads))
+    options.use_threads(use.threads)
+    errors, stride, json = decoding.errors, scoring.stride, scoring.json
     model = (GptModel if gpt else TextModel).load(path)
     paths = options.resolve_inputs(inputs)
-    chosen = pick_device(device, model.work(sum(map(_guess_size, paths))))
+    chosen = pick_device(use.device, model.work(sum(map(_guess_size, paths))))
     model.model.to(chosen)
-    blocks = options.read_inputs(paths, encoding, errors, TEXT_KEYS)
+    blocks = options.read_inputs(paths, **vars(decoding), keys=TEXT_KEYS)
     with open_output("-") as out:
-        if tokens:
+        if scoring.tokens:
             from nlpkit.cli.lm_show import write_tokens
 
             write_tokens(out, model, (block.text(errors) for block in blocks), stride, json)
-        elif lines:
+        elif scoring.lines:
             texts = (line for block in blocks for line in block.lines(errors))
             _score_lines(out, model, texts, stride, json)
         else:
             _score_all(out, model, blocks, errors, stride, json)
-    Notes(quiet).say(f"device {chosen}")
+    Notes(use.quiet).say(f"device {chosen}")
 
 
 def _score_lines(

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nlpkit import modeldir, textio
 from nlpkit import settings as limits
+from nlpkit import textio
 from nlpkit.cli import names_inspect, options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
-from nlpkit.cli.progress_training import draw_run, prepare_torch
+from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.errors import UsageError
 from nlpkit.tasks.names.settings import NameConstraints, NamesSettings
 from nlpkit.text.records import TEXT_KEYS
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from nlpkit.tasks.names.data import Name
     from nlpkit.tasks.names.model import NamesModel
 
-DEFAULTS = NamesSettings()
 NAME_KEYS = ("name", *TEXT_KEYS)
 app = new_app("Name generators: train, sample, score, report.")
 app.command(cls=Command)(names_inspect.inspect)
 
 
 @app.command(cls=Command)
-@with_settings(NamesSettings)
+@with_settings(NamesSettings, options.Training, options.Decoding)
 def train(
+    *,
     settings: NamesSettings,
     names: options.Inputs = None,
-    output: options.NewModel = ...,  # type: ignore[assignment]
+    output: options.NewModel,
     test_fraction: Annotated[
         float | None,
         typer.Option(
@@ -53,14 +53,8 @@ def train(
             "--test-file", metavar="FILE", help="Hold out these names; both files are used as is."
         ),
     ] = None,
-    device: options.Device = "auto",
-    threads: options.Threads = 0,
-    force: options.Force = False,
-    resume: options.Resume = False,
-    config: options.Config = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
+    flags: options.Training,
+    decoding: options.Decoding,
 ) -> None:
     """Learn to make names like those of a list, one name per line.
 
@@ -79,20 +73,19 @@ def train(
 
     if sum(value is not None for value in (test_fraction, test_size, test_file)) > 1:
         raise UsageError("give one of --test-fraction, --test-size and --test-file")
-    modeldir.check_new(output, force=force)
-    read = {"encoding": encoding, "errors": errors}
-    found = parse_names(options.read_input_lines(names, encoding, errors, NAME_KEYS, tables=False))
+    notes = check_place(output, flags)
+    read = vars(decoding)
+    found = parse_names(options.read_input_lines(names, **read, keys=NAME_KEYS, tables=False))
     held = None if test_file is None else parse_names(textio.read_lines(test_file, **read))
-    notes = Notes(quiet)
     run = NamesRun(
         found,
         settings,
         heldout=held,
         fraction=test_fraction,
         size=test_size,
-        device=prepare_torch(device, threads, notes),
+        device=prepare_torch(flags, notes),
     )
-    draw_run(run, output, notes, resume=resume, force=force)
+    draw_run(run, output, notes, resume=flags.resume, force=flags.force)
 
 
 @app.command(cls=Command)

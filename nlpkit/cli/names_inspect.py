@@ -7,22 +7,19 @@ from typing import Annotated
 import typer
 
 from nlpkit.cli import lm_inspect, options
+from nlpkit.cli.flags import with_settings
 
 
+@with_settings(lm_inspect.Wanted)
 def inspect(
+    *,
     model: options.Model,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name to look at.")],
     label: Annotated[
         str,
         typer.Option("--label", help="Its label, where the model has such.", show_default="none"),
     ] = "",
-    show: lm_inspect.What = "steps",
-    layer: lm_inspect.Layer = None,
-    head: lm_inspect.Head = None,
-    cell: lm_inspect.Cell = None,
-    count: lm_inspect.Count = 5,
-    plot: lm_inspect.Plot = None,
-    json: options.Json = False,
+    wanted: lm_inspect.Wanted,
 ) -> None:
     """Look inside a name model: what it expects at each letter, its gates, its attention.
 
@@ -36,7 +33,7 @@ def inspect(
     from nlpkit.tasks.names.data import END
     from nlpkit.tasks.names.model import NamesModel
 
-    lm_inspect.check_plot(plot, show)
+    lm_inspect.check_plot(wanted.plot, wanted.show)
     named = NamesModel.load(model)
     alphabet = named.alphabet
     letters = alphabet.encode(name)
@@ -50,5 +47,5 @@ def inspect(
         [alphabet.start(label)],
         lambda indices: [name_of(index) for index in indices],
         name_of,
-        lm_inspect.Wanted(show, layer, head, cell, count, plot, json),
+        wanted,
     )

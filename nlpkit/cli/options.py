@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +14,7 @@ import typer
 from nlpkit import settings
 from nlpkit.cli import everywhere
 from nlpkit.cli.frame import NoInput, UsageError
-from nlpkit.cli.output import Notes
+from nlpkit.cli.output import Notes, rows_format
 from nlpkit.cli.terminal import visible
 from nlpkit.errors import NlpkitError
 from nlpkit.settings import LARGEST_SEED, MANY, MOST_WORKERS
@@ -222,6 +223,51 @@ Config = Annotated[
 ]
 
 
+# --- flags that stand together, for with_settings of cli/flags.py -------------------------------
+
+
+@dataclass(frozen=True)
+class Training:
+    """Flags of every command that trains."""
+
+    device: Device = "auto"
+    threads: Threads = 0
+    force: Force = False
+    resume: Resume = False
+    config: Config = None
+    quiet: Quiet = False
+
+
+@dataclass(frozen=True)
+class Use:
+    """Flags of commands that use a model which torch computes."""
+
+    device: UseDevice = "auto"
+    threads: Threads = 0
+    quiet: Quiet = False
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How bytes become text: the arguments of every reader in ``textio``."""
+
+    encoding: Encoding = "utf-8"
+    errors: Errors = "strict"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How rows of results are shown."""
+
+    format: RowsFormat = None
+    json: Json = False
+
+    @property
+    def shown(self) -> str:
+        """``table`` on a terminal and ``tsv`` in a pipe, unless told."""
+        return rows_format(self.format, self.json)
+
+
 def read_config(path: str) -> dict[str, Any]:
     """Settings of a TOML file, or of a saved ``config.json``, by option name."""
     try:
@@ -341,6 +387,15 @@ def require_one(**given: Any) -> None:
     count = sum(value is not None for value in given.values())
     if count != 1:
         raise UsageError(f"give exactly one of {' and '.join(names)}")
+
+
+def use_threads(threads: int) -> None:
+    """Let torch compute with so many; 0 is one per core."""
+    import torch
+
+    from nlpkit.parallel import worker_count
+
+    torch.set_num_threads(worker_count(threads))
 
 
 def calm_threads() -> None:

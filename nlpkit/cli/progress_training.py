@@ -13,28 +13,39 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from nlpkit import modeldir
+from nlpkit.cli.options import Training, use_threads
 from nlpkit.cli.output import Notes
-from nlpkit.modeldir import checkpoint_path
 from nlpkit.signals import STOPPED, ask_to_stop
 from nlpkit.textplot import sparkline
 from nlpkit.training.run import Progress, Run, Stopped
 
 if TYPE_CHECKING:
+    from nlpkit.training.distributed import Processes
     from nlpkit.training.loop import Trainer
 
 FEW_STEPS = 50  # with fewer than these nothing worth having is learned
 
 
-def prepare_torch(device: str, threads: int, notes: Notes, *, sparse: bool = False) -> Any:
+def check_place(
+    output: str | os.PathLike[str], flags: Training, processes: Processes | None = None
+) -> Notes:
+    """Refuse a place that cannot be written before anything is read; where to say what happens."""
+    is_first = processes is None or processes.is_first
+    if is_first:
+        modeldir.check_new(output, force=flags.force)
+    return Notes(flags.quiet or not is_first)
+
+
+def prepare_torch(flags: Training, notes: Notes, *, sparse: bool = False) -> Any:
     """Threads and memory for a long run; the device that was chosen."""
     import torch
 
     from nlpkit.device import keep_freed_memory, pick_device
-    from nlpkit.parallel import worker_count
 
-    torch.set_num_threads(worker_count(threads))
+    use_threads(flags.threads)
     keep_freed_memory()
-    chosen = pick_device(device, sparse=sparse)
+    chosen = pick_device(flags.device, sparse=sparse)
     notes.say(f"device {chosen}, {torch.get_num_threads()} threads")
     return chosen
 
@@ -52,7 +63,7 @@ def draw_run(
 
     Or stop at a signal, with a checkpoint, and exit with 130. ``on_progress`` sees each record.
     """
-    checkpoint = checkpoint_path(output)
+    checkpoint = modeldir.checkpoint_path(output)
     if run.summary:
         notes.say(run.summary)
     if resume:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nlpkit import modeldir, textio
 from nlpkit import settings as limits
+from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
-from nlpkit.cli.output import Notes, check_output, open_output, rows_format, write_rows
-from nlpkit.cli.progress_training import draw_run, prepare_torch
+from nlpkit.cli.output import check_output, open_output, rows_format, write_rows
+from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.qa.settings import QaSettings
 
@@ -34,7 +34,7 @@ COLUMNS = ("answer", "probability", "score", "text", "start", "end")
 
 
 @app.command(cls=Command)
-@with_settings(QaSettings)
+@with_settings(QaSettings, options.Training, options.Decoding)
 def train(
     *,
     data: Annotated[str, typer.Argument(metavar="TRAIN", help="Questions: SQuAD's JSON, or TSV.")],
@@ -51,14 +51,8 @@ def train(
         ),
     ] = None,
     settings: QaSettings,
-    device: options.Device = "auto",
-    threads: options.Threads = 0,
-    resume: options.Resume = False,
-    force: options.Force = False,
-    config: options.Config = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
+    flags: options.Training,
+    decoding: options.Decoding,
 ) -> None:
     """Learn to answer questions by spans of a text.
 
@@ -74,17 +68,16 @@ def train(
     from nlpkit.tasks.qa.model import need_bert
     from nlpkit.tasks.qa.train import QaRun
 
-    notes = Notes(quiet)
-    modeldir.check_new(output, force=force)
-    questions = read_questions(data, encoding=encoding, errors=errors)
+    notes = check_place(output, flags)
+    questions = read_questions(data, **vars(decoding))
     check_answers(questions, textio.source_name(data))
     held = []
     if dev is not None:
-        held = read_questions(dev, split="test", encoding=encoding, errors=errors)
-    chosen = prepare_torch(device, threads, notes)
+        held = read_questions(dev, split="test", **vars(decoding))
+    chosen = prepare_torch(flags, notes)
     encoder = need_bert(open_encoder(pretrained), pretrained)
     run = QaRun(questions, encoder, settings, dev=held, device=chosen, pretrained=pretrained)
-    draw_run(run, output, notes, resume=resume, force=force)
+    draw_run(run, output, notes, resume=flags.resume, force=flags.force)
 
 
 @app.command(cls=Command)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nlpkit.cli import options, seq2seq_pairs
-from nlpkit.cli.output import Notes, check_output, open_output, rows_format, write_rows
+from nlpkit.cli import options
+from nlpkit.cli.flags import with_settings
+from nlpkit.cli.output import Notes, check_output, open_output, write_rows
+from nlpkit.cli.seq2seq_pairs import PairFlags
 from nlpkit.cli.seq2seq_use import Quantize, open_translator
 from nlpkit.tasks.translate.settings import PredictSettings
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from nlpkit.metrics.text import TextStatistics
     from nlpkit.tasks.translate.data import Pair
     from nlpkit.tasks.translate.evaluate import LengthScore
+    from nlpkit.tasks.translate.model import Translator
 
 _SHOWN = {
     "bleu": "BLEU",
@@ -25,13 +28,11 @@ _SHOWN = {
 }
 
 
+@with_settings(PairFlags, options.Rows, options.Use, options.Decoding)
 def evaluate(
+    *,
     model: options.Model,
-    pairs: seq2seq_pairs.Pairs = None,
-    source: seq2seq_pairs.SourceFile = None,
-    target: seq2seq_pairs.TargetFile = None,
-    source_columns: seq2seq_pairs.SourceColumns = None,
-    target_column: seq2seq_pairs.TargetColumn = None,
+    where: PairFlags,
     beams: Annotated[
         int, typer.Option("--beams", min=1, max=1000, help="Hypotheses that are followed.")
     ] = PredictSettings().beams,
@@ -50,15 +51,11 @@ def evaluate(
         str | None,
         typer.Option("--plot", metavar="FILE", help="Draw BLEU by length of the source."),
     ] = None,
-    format: options.RowsFormat = None,
-    json: options.Json = False,
+    display: options.Rows,
     quantize: Quantize = "none",
     seed: options.Seed = 1,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
+    use: options.Use,
+    decoding: options.Decoding,
 ) -> None:
     """Score a model's answers to known pairs: BLEU, chrF, exact matches, errors of tokens.
 
@@ -73,26 +70,21 @@ def evaluate(
       $ nlpkit seq2seq train sample_corpora/en-ca.tsv --attention none -o none.model --epochs 1
       $ nlpkit seq2seq evaluate en-ca.model sample_corpora/en-ca-test.tsv --compare none.model
     """
-    from nlpkit.metrics.text import compare_texts
     from nlpkit.plots import check_picture
     from nlpkit.tasks.translate.data import without_empty
 
-    notes = Notes(quiet)
-    shown = rows_format(format, json)
+    shown = display.shown
     if plot is not None:
         check_picture(plot)
     if answers is not None:
         check_output(answers)
-    columns = seq2seq_pairs.pick_columns(source_columns, target_column)
-    data, empty = without_empty(
-        seq2seq_pairs.load_pairs(pairs, source, target, columns, encoding, errors)
-    )
+    data, empty = without_empty(where.load(decoding))
     if empty:
-        notes.warn(f"{empty:,} pairs with an empty side are not counted")
+        Notes(use.quiet).warn(f"{empty:,} pairs with an empty side are not counted")
     curves: dict[str, list[LengthScore]] = {}
     found: list[TextStatistics] = []
     for path in (model, *([] if compare is None else [compare])):
-        texts, statistics = _answer(path, data, beams, device, threads, quantize, notes)
+        texts, statistics = _answer(open_translator(path, use, quantize), data, beams)
         found.append(statistics)
         if plot is not None:
             from nlpkit.tasks.translate.evaluate import scores_by_length
@@ -106,33 +98,30 @@ def evaluate(
 
         draw_lengths(curves, plot)
     with open_output("-") as out:
-        if compare is None:
-            draws = found[0].draws(seed)
-            scores = [found[0].interval(name, draws) for name in found[0].NAMES]
-            rows = [(_SHOWN[s.name], s.score, s.low, s.high, s.signature) for s in scores]
-            write_rows(out, ("metric", "score", "low", "high", "signature"), rows, shown)
-        else:
-            both = [
-                (_SHOWN[one.name], one.score, one.other, one.p_value)
-                for one in compare_texts(found[0], found[1], seed)
-            ]
-            write_rows(out, ("metric", "score", "other", "p"), both, shown)
+        write_rows(out, *_scores(found, seed), shown)
+
+
+def _scores(found: list[TextStatistics], seed: int) -> tuple[tuple[str, ...], list[Any]]:
+    """Columns and rows: scores of one model with their intervals, or of two side by side."""
+    from nlpkit.metrics.text import compare_texts
+
+    if len(found) > 1:
+        compared = compare_texts(found[0], found[1], seed)
+        both = [(_SHOWN[one.name], one.score, one.other, one.p_value) for one in compared]
+        return ("metric", "score", "other", "p"), both
+    draws = found[0].draws(seed)
+    scores = [found[0].interval(name, draws) for name in found[0].NAMES]
+    rows = [(_SHOWN[s.name], s.score, s.low, s.high, s.signature) for s in scores]
+    return ("metric", "score", "low", "high", "signature"), rows
 
 
 def _answer(
-    path: str,
-    data: list[Pair],
-    beams: int,
-    device: str,
-    threads: int,
-    quantize: str,
-    notes: Notes,
+    translator: Translator, data: list[Pair], beams: int
 ) -> tuple[list[str], TextStatistics]:
     """A model's answers, and what they add to the scores."""
     from nlpkit.metrics.text import TextStatistics
     from nlpkit.tasks.translate.evaluate import token_splitter
 
-    translator = open_translator(path, device, threads, quantize, notes)
     found = translator.predict([pair.source for pair in data], PredictSettings(beams=beams))
     texts = [" ".join(one[0].text.splitlines()) for one in found]
     split = token_splitter(translator.target)

@@ -45,7 +45,7 @@ def clean(
     for path in (output, rejected):
         if path is not None:
             check_output(path)
-    data = seq2seq_pairs.load_pairs(pairs, source, target, None, encoding, errors)
+    data = seq2seq_pairs.PairFlags(pairs, source, target).load(options.Decoding(encoding, errors))
     counts: Counter[str] = Counter()
     bad: list[str] = []
     with open_output(output) as out:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nlpkit.cli.frame import UsageError
-from nlpkit.cli.options import resolve_inputs
+from nlpkit.cli.options import Decoding, resolve_inputs
 from nlpkit.settings import DATA
 
 if TYPE_CHECKING:
@@ -58,31 +59,34 @@ TargetColumn = Annotated[
 ]
 
 
-def pick_columns(source_columns: str | None, target_column: int | None) -> Columns | None:
-    """What the two flags say, if anything."""
-    from nlpkit.tasks.translate.data import Columns
+@dataclass(frozen=True)
+class PairFlags:
+    """Where pairs are, for ``with_settings``."""
 
-    if source_columns is None and target_column is None:
-        return None
-    return Columns.parse(source_columns or "1", target_column or 2)
+    pairs: Pairs = None
+    source: SourceFile = None
+    target: TargetFile = None
+    source_columns: SourceColumns = None
+    target_column: TargetColumn = None
 
+    def columns(self) -> Columns | None:
+        """What the two flags say, if anything."""
+        from nlpkit.tasks.translate.data import Columns
 
-def load_pairs(
-    pairs: str | None,
-    source: str | None,
-    target: str | None,
-    columns: Columns | None,
-    encoding: str,
-    errors: str,
-) -> list[Pair]:
-    """The pairs of one file or of two."""
-    from nlpkit.tasks.translate.data import read_pairs, read_parallel
+        if self.source_columns is None and self.target_column is None:
+            return None
+        return Columns.parse(self.source_columns or "1", self.target_column or 2)
 
-    if (source is None) != (target is None):
-        raise UsageError("--source and --target go together")
-    if source is not None and target is not None:
-        if pairs is not None:
-            raise UsageError("give PAIRS, or --source and --target, not both")
-        return read_parallel(source, target, encoding=encoding, errors=errors)
-    [path] = resolve_inputs(pairs)
-    return read_pairs(path, columns, encoding=encoding, errors=errors)
+    def load(self, decoding: Decoding) -> list[Pair]:
+        """The pairs of one file or of two."""
+        from nlpkit.tasks.translate.data import read_pairs, read_parallel
+
+        columns, how = self.columns(), vars(decoding)
+        if (self.source is None) != (self.target is None):
+            raise UsageError("--source and --target go together")
+        if self.source is not None and self.target is not None:
+            if self.pairs is not None:
+                raise UsageError("give PAIRS, or --source and --target, not both")
+            return read_parallel(self.source, self.target, **how)
+        [path] = resolve_inputs(self.pairs)
+        return read_pairs(path, columns, **how)

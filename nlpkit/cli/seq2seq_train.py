@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nlpkit import modeldir
-from nlpkit.cli import options, seq2seq_pairs
+from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes
-from nlpkit.cli.progress_training import draw_run, prepare_torch
+from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
+from nlpkit.cli.seq2seq_pairs import PairFlags
 from nlpkit.settings import DATA
 from nlpkit.tasks.translate.settings import TranslateSettings
 
@@ -19,15 +20,12 @@ if TYPE_CHECKING:
     from nlpkit.tasks.translate.train import TranslateRun
 
 
-@with_settings(TranslateSettings)
+@with_settings(TranslateSettings, PairFlags, options.Training, options.Decoding)
 def train(
+    *,
     settings: TranslateSettings,
-    pairs: seq2seq_pairs.Pairs = None,
-    output: options.NewModel = ...,  # type: ignore[assignment]
-    source: seq2seq_pairs.SourceFile = None,
-    target: seq2seq_pairs.TargetFile = None,
-    source_columns: seq2seq_pairs.SourceColumns = None,
-    target_column: seq2seq_pairs.TargetColumn = None,
+    output: options.NewModel,
+    where: PairFlags,
     dev: Annotated[
         str | None,
         typer.Option(
@@ -49,14 +47,8 @@ def train(
             "--dev-target", metavar="FILE", help="Held-out targets.", rich_help_panel=DATA
         ),
     ] = None,
-    device: options.Device = "auto",
-    threads: options.Threads = 0,
-    force: options.Force = False,
-    resume: options.Resume = False,
-    config: options.Config = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
+    flags: options.Training,
+    decoding: options.Decoding,
 ) -> None:
     """Learn to turn sources into targets.
 
@@ -73,19 +65,17 @@ def train(
     from nlpkit.training.distributed import Processes
 
     processes = Processes.from_environment()
-    notes = Notes(quiet or not processes.is_first)
     _check(settings)
-    if processes.is_first:
-        modeldir.check_new(output, force=force)
-    columns = seq2seq_pairs.pick_columns(source_columns, target_column)
-    data = seq2seq_pairs.load_pairs(pairs, source, target, columns, encoding, errors)
+    notes = check_place(output, flags, processes)
+    data = where.load(decoding)
     held = []
     if dev is not None or dev_source is not None or dev_target is not None:
-        held = seq2seq_pairs.load_pairs(dev, dev_source, dev_target, columns, encoding, errors)
-    chosen = processes.join(prepare_torch(device, threads, notes))
+        given = replace(where, pairs=dev, source=dev_source, target=dev_target)
+        held = given.load(decoding)
+    chosen = processes.join(prepare_torch(flags, notes))
     run = TranslateRun(data, settings, dev=held, device=chosen, processes=processes)
     _describe(run, notes)
-    draw_run(run, output, notes, resume=resume, force=force)
+    draw_run(run, output, notes, resume=flags.resume, force=flags.force)
 
 
 def _check(settings: TranslateSettings) -> None:

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nlpkit.cli import options, seq2seq_pairs
+from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes, Writer, open_output
+from nlpkit.cli.seq2seq_pairs import PairFlags
 from nlpkit.tasks.translate.settings import PredictSettings
 
 if TYPE_CHECKING:
     from nlpkit.tasks.translate.model import Answer, Translator
 
 _AT_ONCE = 1024  # lines that are sorted by length together
+_TOKENS = 10_000  # that a command is expected to write, to choose a device by
 _STRANGE = 0.5  # share of unknown tokens from which on something is wrong
 
 Quantize = Annotated[
@@ -25,28 +27,25 @@ Quantize = Annotated[
 ]
 
 
-def open_translator(
-    model: str, device: str, threads: int, quantize: str, notes: Notes, tokens: int = 10_000
-) -> Translator:
+def open_translator(model: str, use: options.Use, quantize: str = "none") -> Translator:
     """A model on its device."""
-    import torch
-
     from nlpkit.device import pick_device
     from nlpkit.tasks.translate.model import Translator
 
-    torch.set_num_threads(options.resolve_jobs(threads))
+    options.use_threads(use.threads)
     translator = Translator.load(model)
-    device = "cpu" if device == "auto" and quantize == "int8" else device
-    chosen = pick_device(device, translator.work(tokens))
+    device = "cpu" if use.device == "auto" and quantize == "int8" else use.device
+    chosen = pick_device(device, translator.work(_TOKENS))
     translator.model.to(chosen)
     if quantize == "int8":
         translator.quantize()
-    notes.say(f"device {chosen}")
+    Notes(use.quiet).say(f"device {chosen}")
     return translator
 
 
-@with_settings(PredictSettings)
+@with_settings(PredictSettings, options.Use, options.Decoding)
 def predict(
+    *,
     model: options.Model,
     settings: PredictSettings,
     inputs: options.Inputs = None,
@@ -64,11 +63,8 @@ def predict(
     json: options.Json = False,
     quantize: Quantize = "none",
     stats: Annotated[bool, typer.Option("--stats", help="Say how fast it was, on stderr.")] = False,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
+    use: options.Use,
+    decoding: options.Decoding,
 ) -> None:
     """Turn each line into what the model makes of it.
 
@@ -89,7 +85,7 @@ def predict(
     from nlpkit.textio import read_blocks
 
     check(settings)
-    notes = Notes(quiet)
+    notes = Notes(use.quiet)
     if settings.nbest > settings.beams and not settings.sampling:
         raise UsageError(f"--nbest {settings.nbest} needs --beams {settings.nbest} or more")
     if settings.sampling and terms is not None:
@@ -99,12 +95,12 @@ def predict(
         raise UsageError("--format text has one answer a line: not with --nbest")
     glossary = [] if terms is None else read_terms(terms)
     paths = options.resolve_inputs(inputs)
-    translator = open_translator(model, device, threads, quantize, notes)
+    translator = open_translator(model, use, quantize)
     counts = _Counts()
     started = time.perf_counter()
     with open_output(output) as out, memory_advice("a smaller --batch-size or fewer --beams"):
-        for block in read_blocks(paths, encoding=encoding, errors=errors):
-            for lines in _groups(block.lines(errors)):
+        for block in read_blocks(paths, **vars(decoding)):
+            for lines in _groups(block.lines(decoding.errors)):
                 answers = translator.predict(lines, settings, terms=glossary, first=counts.lines)
                 _write_answers(out, translator, lines, answers, shown, settings, counts.lines)
                 counts.add(translator, lines, answers)
@@ -197,19 +193,14 @@ def _record(translator: Translator, answer: Answer) -> dict[str, Any]:
     }
 
 
+@with_settings(PairFlags, options.Use, options.Decoding)
 def score(
+    *,
     model: options.Model,
-    pairs: seq2seq_pairs.Pairs = None,
-    source: seq2seq_pairs.SourceFile = None,
-    target: seq2seq_pairs.TargetFile = None,
-    source_columns: seq2seq_pairs.SourceColumns = None,
-    target_column: seq2seq_pairs.TargetColumn = None,
+    where: PairFlags,
     json: options.Json = False,
-    device: options.UseDevice = "auto",
-    threads: options.Threads = 0,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
+    use: options.Use,
+    decoding: options.Decoding,
 ) -> None:
     """Say how likely given targets are: their log-probability, natural logarithm.
 
@@ -222,9 +213,8 @@ def score(
     """
     import math
 
-    columns = seq2seq_pairs.pick_columns(source_columns, target_column)
-    data = seq2seq_pairs.load_pairs(pairs, source, target, columns, encoding, errors)
-    translator = open_translator(model, device, threads, "none", Notes(quiet))
+    data = where.load(decoding)
+    translator = open_translator(model, use)
     with open_output("-") as out:
         for start in range(0, len(data), _AT_ONCE):
             some = data[start : start + _AT_ONCE]
@@ -284,7 +274,7 @@ def attention(
     shown = options.pick_format(format, json, "map")
     if plot is not None:
         check_drawing(plot)
-    translator = open_translator(model, "cpu", 1, "none", Notes(True))
+    translator = open_translator(model, options.Use("cpu", threads=1, quiet=True))
     if target is None:
         target = translator.translate([source])[0]
     read, written, weights = translator.align(source, target)

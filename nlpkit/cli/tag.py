@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from nlpkit import folders, modeldir, textio
+from nlpkit import folders, textio
 from nlpkit import settings as limits
 from nlpkit.cli import encoder_inspect, options, tag_explain
 from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
-from nlpkit.cli.progress_training import draw_run, prepare_torch
+from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.tasks.tag.layouts import LayoutChoice
 from nlpkit.tasks.tag.settings import TaggerSettings
 
@@ -23,8 +23,9 @@ app.command("inspect", cls=Command)(encoder_inspect.inspect_tagger)
 
 
 @app.command(cls=Command)
-@with_settings(TaggerSettings, LayoutChoice)
+@with_settings(TaggerSettings, LayoutChoice, options.Training, options.Decoding)
 def train(
+    *,
     data: Annotated[list[str], typer.Argument(metavar="TRAIN...", help="Tagged sentences.")],
     output: options.NewModel,
     settings: TaggerSettings,
@@ -36,14 +37,8 @@ def train(
         ),
     ] = None,
     vectors: options.StartVectors = None,
-    threads: options.Threads = 0,
-    device: options.Device = "auto",
-    resume: options.Resume = False,
-    force: options.Force = False,
-    config: options.Config = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
+    flags: options.Training,
+    decoding: options.Decoding,
 ) -> None:
     """Learn to tag from tagged sentences.
 
@@ -63,11 +58,9 @@ def train(
     from nlpkit.tasks.tag.reading import read_tagged
     from nlpkit.tasks.tag.train import TrainingData
 
-    notes = Notes(quiet)
-    modeldir.check_new(output, force=force)
-    read = {"encoding": encoding, "errors": errors}
-    tagged = TrainingData.of(*read_tagged(data, layout, **read))
-    held = read_tagged([dev], layout, **read)[0] if dev else []
+    notes = check_place(output, flags)
+    tagged = TrainingData.of(*read_tagged(data, layout, **vars(decoding)))
+    held = read_tagged([dev], layout, **vars(decoding))[0] if dev else []
     for line in tagged.warnings():
         notes.warn(line)
     run = tagger_run(
@@ -75,9 +68,9 @@ def train(
         settings,
         dev=held,
         vectors=vectors,
-        device=prepare_torch(device, threads, notes, sparse=True),
+        device=prepare_torch(flags, notes, sparse=True),
     )
-    draw_run(run, output, notes, resume=resume, force=force)
+    draw_run(run, output, notes, resume=flags.resume, force=flags.force)
 
 
 @app.command(cls=Command)

@@ -13,9 +13,8 @@ from nlpkit import modeldir
 from nlpkit.cli import options
 from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, new_app
-from nlpkit.cli.output import Notes, open_output
-from nlpkit.cli.progress_training import draw_run
-from nlpkit.errors import NlpkitError
+from nlpkit.cli.output import open_output
+from nlpkit.cli.progress_training import check_place, draw_run
 from nlpkit.text.pipeline import Tokens, TokenSettings
 from nlpkit.text.records import Reading
 from nlpkit.word2vec.config import Arch, Word2VecConfig
@@ -45,8 +44,9 @@ Engine = Annotated[
 
 
 @app.command(cls=Command)
-@with_settings(Word2VecConfig, Reading)
+@with_settings(Word2VecConfig, options.Training, Reading)
 def train(
+    *,
     settings: Word2VecConfig,
     reading: Reading,
     output: options.NewModel,
@@ -56,14 +56,9 @@ def train(
     lower: options.Lower = False,
     vocab: Vocab = None,
     init: Init = None,
-    threads: options.Threads = 0,
-    device: options.Device = "auto",
     engine: Engine = None,
     checkpoint_every: options.CheckpointEvery = "10m",  # type: ignore[assignment]
-    resume: options.Resume = False,
-    force: options.Force = False,
-    config: options.Config = None,
-    quiet: options.Quiet = False,
+    flags: options.Training,
 ) -> None:
     """Train word vectors on text, one sentence per line.
 
@@ -90,32 +85,40 @@ def train(
     from nlpkit.word2vec.resume import resume_run
     from nlpkit.word2vec.train import pick_device
 
-    settings = replace(settings, threads=threads or None)
+    processes = None
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        from nlpkit.training.distributed import Processes
+
+        processes = Processes.from_environment()
+    notes = check_place(output, flags, processes)
+    settings = replace(settings, threads=flags.threads or None)
     tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        if engine == "torch":
-            raise NlpkitError("torchrun is for the CPU kernels here", hint="--engine numba")
-        _train_shared(
-            settings, reading, output, inputs, tokens, vocab, init, checkpoint_every, resume, force,
-            quiet,
-        )  # fmt: skip
-        return
-    notes = Notes(quiet)
-    modeldir.check_new(output, force=force)
     given: dict[str, Any] = {
         "vocab": vocab,
         "init": init,
-        "device": pick_device(device),
+        "device": pick_device(flags.device),
         "engine": engine,
     }
-    if resume:
+    if processes is not None:
+        from nlpkit.word2vec.distributed import begin_shared
+
+        run = begin_shared(
+            options.resolve_inputs(inputs),
+            settings,
+            tokens,
+            reading,
+            processes,
+            checkpoint=modeldir.checkpoint_path(output) if flags.resume else None,
+            **given,
+        )
+    elif flags.resume:
         alone = not inputs and (sys.stdin is None or sys.stdin.isatty())
-        blocks = None if alone else options.read_records(inputs, reading, quiet=quiet)
+        blocks = None if alone else options.read_records(inputs, reading, quiet=flags.quiet)
         checkpoint = modeldir.checkpoint_path(output)
         run = resume_run(checkpoint, settings, tokens, blocks, named=bool(inputs), **given)
     else:
         Tokens(tokens)  # a wrong setting fails here, before the text is read
-        blocks = options.read_records(inputs, reading, quiet=quiet)
+        blocks = options.read_records(inputs, reading, quiet=flags.quiet)
         with notes.progress("reading", unit="MB") as bar:
             run = begin_text(
                 blocks,
@@ -126,42 +129,7 @@ def train(
                 **given,
             )
     run.save_seconds = checkpoint_every
-    draw_run(run, output, notes, force=force)
-
-
-def _train_shared(
-    settings: Word2VecConfig,
-    reading: Reading,
-    output: str,
-    inputs: list[str] | None,
-    tokens: TokenSettings,
-    vocab: str | None,
-    init: str | None,
-    checkpoint_every: Any,
-    resume: bool,
-    force: bool,
-    quiet: bool,
-) -> None:
-    """One of several processes that torchrun has started."""
-    from nlpkit.training.distributed import Processes
-    from nlpkit.word2vec.distributed import begin_shared
-
-    processes = Processes.from_environment()
-    notes = Notes(quiet or not processes.is_first)
-    if processes.is_first:
-        modeldir.check_new(output, force=force)
-    run = begin_shared(
-        options.resolve_inputs(inputs),
-        settings,
-        tokens,
-        reading,
-        processes,
-        vocab=vocab,
-        init=init,
-        checkpoint=modeldir.checkpoint_path(output) if resume else None,
-    )
-    run.save_seconds = checkpoint_every
-    draw_run(run, output, notes, force=force)
+    draw_run(run, output, notes, force=flags.force)
 
 
 @app.command(cls=Command)

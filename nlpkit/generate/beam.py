@@ -111,13 +111,15 @@ class _Search:
     def _advance(self, step: int) -> None:
         model, beams = self.model, self.settings.beams
         hidden, weights = model.step(self.ids[:, :, -1], self.state, self.memory, self.look)
-        chances = model.logits(hidden, self.head).float().log_softmax(dim=-1)  # (N, K, V)
-        self._restrict(chances, step)
-        total = self.scores[:, :, None] + chances
-        count = min(2 * beams, total[0].numel())
-        best, places = total.flatten(1).topk(count)  # (N, 2K), the likeliest first
-        size = chances.size(-1)
-        parents, tokens = places // size, places % size
+        logits = model.logits(hidden, self.head).float()  # (N, K, V)
+        # log P(hypothesis, id) = score + logit - log-sum-exp
+        before = self.scores[:, :, None] - logits.logsumexp(dim=-1, keepdim=True)
+        self._restrict(logits, step)
+        count = min(2 * beams, logits.size(-1))
+        values, ids = self._best(logits, count)  # (N, K, 2K) each
+        total = (values + before).flatten(1)
+        best, places = total.topk(min(2 * beams, total.size(1)))  # (N, 2K), the likeliest first
+        parents, tokens = places // count, ids.flatten(1).gather(1, places)
         if weights is not None and self.look:
             self.looked = torch.cat([self.looked, weights[:, :, None].float()], dim=2)
         kept_rows: list[int] = []  # hypotheses that go on, as rows of (N K)
@@ -129,7 +131,8 @@ class _Search:
             listed = list(zip(*candidates, strict=True))
             constraint = self.constraints[row]
             if constraint is not None:
-                listed = constraint.extend(listed, total[row], self.progress[row], self.end)
+                scores = logits[row] + before[row]  # (K, V)
+                listed = constraint.extend(listed, scores, self.progress[row], self.end)
             going = self._sort_out(row, listed, step)
             if len(self.found[self.rows[row]]) >= beams or not going:
                 continue
@@ -145,29 +148,36 @@ class _Search:
                 ]
         self._go_on(alive, kept_rows, kept_scores, kept_tokens)
 
-    def _restrict(self, chances: Tensor, step: int) -> None:
+    def _best(self, logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """The highest logits of each hypothesis (N, K, count), and their places in the head."""
+        if self.model.compiled is not None:
+            found: tuple[Tensor, Tensor] = self.model.compiled.best(logits, count)
+            return found
+        return logits.topk(count)
+
+    def _restrict(self, logits: Tensor, step: int) -> None:
         """Rule out what may not come next, in place."""
-        chances[:, :, self.banned] = -torch.inf
+        logits[:, :, self.banned] = -torch.inf
         if step < len(self.prefix):
             wanted = self._place(self.prefix[step])
-            forced = chances[:, :, wanted].clone().clamp_min(-1e4)
-            chances.fill_(-torch.inf)[:, :, wanted] = forced
+            forced = logits[:, :, wanted].clone().clamp_min(-1e4)
+            logits.fill_(-torch.inf)[:, :, wanted] = forced
             return
         if step == 0:
-            chances[:, :, self.end] = -torch.inf  # an answer has a token, if the source has
+            logits[:, :, self.end] = -torch.inf  # an answer has a token, if the source has
         for row, number in enumerate(self.rows):
             constraint = self.constraints[row]
             if constraint is not None:
                 for beam, progress in enumerate(self.progress[row]):
                     if not constraint.is_met(progress) and step < self.max_lengths[number] - 1:
-                        chances[row, beam, self.end] = -torch.inf
+                        logits[row, beam, self.end] = -torch.inf
             if step >= self.max_lengths[number] - 1:
-                last = chances[row, :, self.end].clone().clamp_min(-1e4)
-                chances[row].fill_(-torch.inf)[:, self.end] = last
+                last = logits[row, :, self.end].clone().clamp_min(-1e4)
+                logits[row].fill_(-torch.inf)[:, self.end] = last
         if self.settings.no_repeat_ngram:
-            self._ban_repeats(chances)
+            self._ban_repeats(logits)
 
-    def _ban_repeats(self, chances: Tensor) -> None:
+    def _ban_repeats(self, logits: Tensor) -> None:
         size = self.settings.no_repeat_ngram
         table = None if self.written is None else {int(i): n for n, i in enumerate(self.written)}
         for row, beams in enumerate(self.ids[:, :, 1:].tolist()):
@@ -179,7 +189,7 @@ class _Search:
                     if tuple(ids[place : place + size - 1]) == start
                 ]
                 for index in seen:
-                    chances[row, beam, index if table is None else table[index]] = -torch.inf
+                    logits[row, beam, index if table is None else table[index]] = -torch.inf
 
     def _sort_out(
         self, row: int, candidates: list[tuple[float, int, int]], step: int

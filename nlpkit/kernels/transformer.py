@@ -72,24 +72,24 @@ def step(
     x = _embed(weights, ids, last_ids, where.places - where.pads[where.rows])  # (N, C)
     h = np.empty_like(x)
     if embedding_norm:
-        _normalize(x, x)
+        normalize(x, x)
     added = np.empty_like(x)
     qkv = np.empty((len(x), weights.qkv.weight.shape[1]), np.float32)
     wide = np.empty((len(x), weights.up.weight.shape[1]), np.float32)
     for layer in range(len(keys)):
-        _normalize(x, h)
-        _scale(h, weights.norms[2 * layer])
+        normalize(x, h)
+        scale(h, weights.norms[2 * layer])
         multiply(weights.qkv, layer, h, qkv, NONE, threads)
         _attend(weights, layer, qkv, keys[layer], values[layer], where, h, threads)
         multiply(weights.output, layer, h, added, NONE, threads)
         x += added
-        _normalize(x, h)
-        _scale(h, weights.norms[2 * layer + 1])
+        normalize(x, h)
+        scale(h, weights.norms[2 * layer + 1])
         multiply(weights.up, layer, h, wide, activation, threads)
         multiply(weights.down, layer, wide, added, NONE, threads)
         x += added
-    _normalize(x, x)
-    _scale(x, weights.norms[-1])
+    normalize(x, x)
+    scale(x, weights.norms[-1])
     logits = np.empty((len(x), weights.head.weight.shape[1]), np.float32)
     if likeliest and weights.screen.weight.size:
         multiply(weights.screen, 0, x, logits, NONE, threads)
@@ -116,7 +116,7 @@ def _embed(weights: Any, ids: Any, last_ids: Any, since: Any) -> Any:
 
 
 @compiled
-def _normalize(x: Any, out: Any) -> None:
+def normalize(x: Any, out: Any) -> None:
     """Every row brought to mean 0 and variance 1."""
     for b in range(x.shape[0]):
         mean = np.float32(0)
@@ -132,7 +132,7 @@ def _normalize(x: Any, out: Any) -> None:
 
 
 @compiled
-def _scale(x: Any, norm: Any) -> None:
+def scale(x: Any, norm: Any) -> None:
     for b in range(x.shape[0]):
         for i in range(x.shape[1]):
             x[b, i] = x[b, i] * norm[0, i] + norm[1, i]
@@ -160,10 +160,10 @@ def _attend(
         row, here = where.rows[n], where.places[n]
         if len(weights.gains):
             queries_and_keys = vectors[n, : 2 * heads]
-            _normalize(queries_and_keys, queries_and_keys)
+            normalize(queries_and_keys, queries_and_keys)
             queries_and_keys *= weights.gains[layer]
         if len(weights.rotations):
-            _rotate(vectors[n, : 2 * heads], weights.rotations[here])
+            rotate(vectors[n, : 2 * heads], weights.rotations[here])
         keys[row, :, here] = vectors[n, heads : 2 * heads]
         values[row, :, here] = vectors[n, 2 * heads :]
     if threads > 1 and 8 * out.size * where.places[-1] >= LARGE:
@@ -193,11 +193,11 @@ def _heads(
         n, h = number // heads, number % heads
         row, end = where.rows[n], where.places[n] + 1
         q, out = vectors[n, h : h + 1], mixed[n, h : h + 1]
-        _mix(q, keys[row, h], values[row, h], where.pads[row], end, scores, out)
+        mix(q, keys[row, h], values[row, h], where.pads[row], end, scores, out)
 
 
 @compiled
-def _rotate(vectors: Any, rotations: Any) -> None:
+def rotate(vectors: Any, rotations: Any) -> None:
     """Pairs of numbers as complex ones, each multiplied by its turn."""
     for n in range(vectors.shape[0]):
         for pair in range(len(rotations)):
@@ -208,7 +208,7 @@ def _rotate(vectors: Any, rotations: Any) -> None:
 
 
 @compiled
-def _mix(q: Any, keys: Any, values: Any, first: int, end: int, scores: Any, out: Any) -> None:
+def mix(q: Any, keys: Any, values: Any, first: int, end: int, scores: Any, out: Any) -> None:
     """One head: the values of positions ``first`` to ``end``, weighted by the softmax.
 
     ``q`` and ``out`` are of one row (1, D).

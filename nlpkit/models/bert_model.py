@@ -19,6 +19,7 @@ from nlpkit import modeldir, registry, schema
 from nlpkit.errors import NlpkitError
 from nlpkit.models.bert import Bert
 from nlpkit.models.bert_settings import BertSettings, Pooling
+from nlpkit.text.codec import save_codec
 from nlpkit.text.wordpiece import TOKENIZER, WordPiece
 from nlpkit.training.batches import Ragged, plan
 
@@ -70,7 +71,7 @@ class BertModel(modeldir.Model):
 
     def write(self, folder: Path) -> None:
         """Write everything but ``config.json`` into a folder that ``modeldir.create`` gave."""
-        self.codec.save(folder / TOKENIZER)
+        save_codec(self.codec, folder)
         modeldir.write_weights(folder, self.model.state_dict())
 
     @classmethod
@@ -89,7 +90,7 @@ class BertModel(modeldir.Model):
         text_vectors = schema.read(
             TextVectors, values.get("text_vectors", {}), f"{where}.text_vectors"
         )
-        codec = WordPiece.load(Path(path) / TOKENIZER)
+        codec = WordPiece.read(Path(path) / TOKENIZER)
         tensors = modeldir.read_weights(path)
         model = adopt_tensors(settings, tensors, str(Path(path) / modeldir.WEIGHTS))
         check_vocabulary(codec, settings, path)

@@ -25,7 +25,7 @@ from nlpkit.models.elmo import SentenceBatch
 from nlpkit.models.elmo_model import ElmoModel, build, read_architecture
 from nlpkit.models.gpt import GPT
 from nlpkit.models.settings import ModelSettings
-from nlpkit.text.codec import Codec, load_codec
+from nlpkit.text.codec import Codec, load_codec, save_codec
 from nlpkit.text.tokenizers import get_tokenizer
 from nlpkit.text.word_bytes import boundary_rows, word_rows
 from nlpkit.text.wordpiece import TOKENIZER, WordPiece
@@ -148,13 +148,13 @@ class BertEncoder(PretrainedEncoder):
         return {"kind": self.kind, "architecture": self.settings.to_dict()}
 
     def write(self, folder: Path) -> None:
-        self.codec.save(folder / TOKENIZER)
+        save_codec(self.codec, folder)
 
     @classmethod
     def read(cls, folder: Path, value: Any, tensors: dict[str, Tensor], where: str) -> BertEncoder:
         """From the folder of a task."""
         settings = BertSettings.from_dict(value, f"{where}.architecture")
-        codec = WordPiece.load(folder / TOKENIZER)
+        codec = WordPiece.read(folder / TOKENIZER)
         check_vocabulary(codec, settings, folder)
         under = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
         model = adopt_tensors(settings, under, str(folder / modeldir.WEIGHTS))
@@ -210,7 +210,7 @@ class GptEncoder(PretrainedEncoder):
         return {"kind": self.kind, "architecture": self.settings.to_dict()}
 
     def write(self, folder: Path) -> None:
-        self.codec.write(folder)
+        save_codec(self.codec, folder)
 
     @classmethod
     def read(cls, folder: Path, value: Any, tensors: dict[str, Tensor], where: str) -> GptEncoder:
@@ -357,7 +357,13 @@ def parse_freeze(value: str | None, encoder: PretrainedEncoder) -> int:
 
 
 def layer_rates(
-    encoder: PretrainedEncoder, head: nn.Module, *, frozen: int, lr: float, decay: float
+    encoder: PretrainedEncoder,
+    head: nn.Module,
+    *,
+    frozen: int,
+    lr: float,
+    decay: float,
+    weight_decay: float = 0.01,
 ) -> list[dict[str, Any]]:
     """Groups of parameters for AdamW: the head learns fastest, each layer ``decay`` times as fast
     as the one above it, frozen ones not at all."""
@@ -367,17 +373,21 @@ def layer_rates(
         for parameter in stage:
             parameter.requires_grad_(depth >= frozen)
         if depth >= frozen:
-            groups += _by_dimension(stage, lr * decay ** (len(stages) - 1 - depth))
-    groups += _by_dimension(list(head.parameters()), lr * (10 if frozen < len(stages) else 1))
+            rate = lr * decay ** (len(stages) - 1 - depth)
+            groups += _by_dimension(stage, rate, weight_decay)
+    rate = lr * (10 if frozen < len(stages) else 1)
+    groups += _by_dimension(list(head.parameters()), rate, weight_decay)
     return groups
 
 
-def _by_dimension(parameters: Sequence[nn.Parameter], lr: float) -> list[dict[str, Any]]:
+def _by_dimension(
+    parameters: Sequence[nn.Parameter], lr: float, weight_decay: float
+) -> list[dict[str, Any]]:
     """Matrices are pulled towards zero, vectors are not."""
     matrices = [parameter for parameter in parameters if parameter.dim() >= 2]
     vectors = [parameter for parameter in parameters if parameter.dim() < 2]
     return [
         {"params": some, "lr": lr, "weight_decay": decay}
-        for some, decay in ((matrices, 0.01), (vectors, 0.0))
+        for some, decay in ((matrices, weight_decay), (vectors, 0.0))
         if some
     ]

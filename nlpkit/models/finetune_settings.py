@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+from typing import Any
 
+from nlpkit.errors import UsageError
 from nlpkit.settings import MOST_EPOCHS, TRAINING, changed, option
 from nlpkit.training.settings import TrainerSettings, batch_size
 
@@ -33,6 +36,7 @@ class FineTuneSettings(TrainerSettings):
         shown_default="0.0001, or 0.003 with all frozen",
     )
     dropout: float = changed(TrainerSettings, "dropout", 0.1)
+    weight_decay: float = changed(TrainerSettings, "weight_decay", 0.01)
 
     def rate(self, frozen: bool) -> float:
         """The learning rate, given or decided.
@@ -41,3 +45,16 @@ class FineTuneSettings(TrainerSettings):
         (0.0001, 0.01)
         """
         return (0.003 if frozen else 1e-4) if self.lr is None else self.lr
+
+
+def refuse_given(settings: Any, names: Collection[str], why: str) -> None:
+    """Refuse what would do nothing: a setting of these names that is not its default.
+
+    >>> refuse_given(FineTuneSettings(freeze="all"), {"freeze"}, "needs `pretrained`")
+    Traceback (most recent call last):
+    ...
+    nlpkit.errors.UsageError: `freeze` needs `pretrained`
+    """
+    for field in fields(settings):
+        if field.name in names and getattr(settings, field.name) != field.default:
+            raise UsageError(f"`{field.name}` {why}")

@@ -100,14 +100,14 @@ class CompiledStep:
         screen, doubt = _screen(model.head.weight.detach()[: None if large else 0])
         qkv, output, up, down, head = (_stack(layers, int8=int8) for layers in kinds)
         self.weights = Weights(
-            _array(model.embedding.weight),
+            as_array(model.embedding.weight),
             np.stack(tables) if tables else np.empty((0, 1, settings.dim), np.float32),
-            _array(model.position.weight if model.position else torch.empty(0, settings.dim)),
-            _array(model.rotary.rotations[:, 0])
+            as_array(model.position.weight if model.position else torch.empty(0, settings.dim)),
+            as_array(model.rotary.rotations[:, 0])
             if model.rotary
             else np.empty((0, size // 2), np.complex64),
-            np.stack([_norm(norm, settings.dim) for norm in [*norms, model.norm]]),
-            _array(torch.stack(gains) if gains else torch.empty(0, size)),
+            np.stack([norm_array(norm, settings.dim) for norm in [*norms, model.norm]]),
+            as_array(torch.stack(gains) if gains else torch.empty(0, size)),
             qkv,
             output,
             up,
@@ -201,7 +201,7 @@ def _screen(head: Tensor) -> tuple[Stack, Floats]:
     inputs = size**0.5 / 2 / largest_input(size) + size * 2.0**-23
     doubt = (head - weight * scale[:, None]).norm(dim=1) + inputs * head.norm(dim=1)
     biases = torch.zeros(len(head))
-    return Stack(*(_array(part)[None] for part in (weight, scale, biases))), _array(doubt)
+    return Stack(*(as_array(part)[None] for part in (weight, scale, biases))), as_array(doubt)
 
 
 def _in_8_bits(stack: Stack) -> Stack:
@@ -214,16 +214,16 @@ def _in_8_bits(stack: Stack) -> Stack:
     return Stack(weights, scales, stack.bias)
 
 
-def _array(tensor: Tensor) -> NDArray[Any]:
+def as_array(tensor: Tensor) -> NDArray[Any]:
     array: NDArray[Any] = tensor.detach().contiguous().numpy()
     return array
 
 
-def _norm(norm: Any, dim: int) -> Floats:
+def norm_array(norm: Any, dim: int) -> Floats:
     """Gains and biases (2, C), those of a norm without any too."""
     gains = torch.ones(dim) if norm.weight is None else norm.weight
     biases = torch.zeros(dim) if norm.bias is None else norm.bias
-    return _array(torch.stack([gains, biases]))
+    return as_array(torch.stack([gains, biases]))
 
 
 def _stack(layers: list[Sequence[tuple[nn.Module, str]]], *, int8: bool) -> Stack:
@@ -232,7 +232,7 @@ def _stack(layers: list[Sequence[tuple[nn.Module, str]]], *, int8: bool) -> Stac
     shape = (len(layers), sum(part.out_features for part in first), first[0].in_features)
     alone = len(layers) == len(first) == 1 and not int8
     stack = Stack(
-        _array(first[0].weight)[None]
+        as_array(first[0].weight)[None]
         if alone
         else np.empty(shape, np.int8 if int8 else np.float32),
         np.ones(shape[:2], np.float32),

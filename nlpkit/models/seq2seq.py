@@ -64,6 +64,7 @@ class EncoderDecoder(nn.Module):
         else:
             self.written_ids = None
         self.int8_head: Head | None = None
+        self.compiled: Any = None  # a ``CompiledDecoder``, of a model that is only used
         self.dropout = nn.Dropout(settings.dropout)
 
     written_ids: Tensor | None
@@ -119,6 +120,9 @@ class EncoderDecoder(nn.Module):
 
     def make_head(self) -> Head:
         """The head, its rows taken from the table once for many steps."""
+        if self.compiled is not None:
+            head: Head = self.compiled.head
+            return head
         if self.int8_head is not None:
             return self.int8_head
         weights, bias = self.head_weights(), self.head_bias

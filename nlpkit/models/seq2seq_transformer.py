@@ -146,10 +146,10 @@ class TransformerSeq2Seq(EncoderDecoder):
     def start(self, memory: Memory, beams: int, longest: int) -> TransformerState:
         """Keys and values of the source are made here, once for all beams and steps."""
         blocks: Any = self.decoder
-        if "keys0" not in memory.parts:
-            for layer, block in enumerate(blocks):
-                keys, values = block.cross.read_memory(memory.parts["states"])
-                memory.parts |= {f"keys{layer}": keys, f"values{layer}": values}
+        if "keys" not in memory.parts:
+            pairs = [block.cross.read_memory(memory.parts["states"]) for block in blocks]
+            keys, values = zip(*pairs, strict=True)  # (N, H, S, D) each
+            memory.parts |= {"keys": torch.stack(keys, 1), "values": torch.stack(values, 1)}
         settings = self.settings
         size = settings.dim // settings.heads
         room = min(longest, settings.max_length)
@@ -160,6 +160,10 @@ class TransformerSeq2Seq(EncoderDecoder):
         self, ids: Tensor, state: TransformerState, memory: Memory, look: bool = False
     ) -> tuple[Tensor, Tensor | None]:
         cache = state.cache
+        if self.compiled is not None and not look:
+            found = self.compiled.step(ids.flatten(), cache, memory)  # (N K, C)
+            cache.length += 1
+            return found.view(*ids.shape, -1), None
         x = self.embed(
             ids.reshape(-1, 1), self.target_table, self.target_position, cache.length
         )  # (N K, 1, C)
@@ -167,7 +171,7 @@ class TransformerSeq2Seq(EncoderDecoder):
         weights = None
         blocks: Any = self.decoder
         for layer, block in enumerate(blocks):
-            pair = memory.parts[f"keys{layer}"], memory.parts[f"values{layer}"]
+            pair = memory.parts["keys"][:, layer], memory.parts["values"][:, layer]
             if look and layer == len(blocks) - 1:
                 found = block.cross_weights(x, self.rotary, pair, mask, cache)  # (N, H, K, S)
                 weights = found.mean(dim=1)

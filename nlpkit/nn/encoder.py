@@ -1,7 +1,9 @@
 """Encoders: tokens in, a state for each token in its context and a mask out.
 
 ``TokenEncoder`` is the protocol of what reads tokens themselves (words of a sentence): whatever a
-model is made of, a tagger or classifier on top of it sees states (B, T, C) and a mask (B, T).
+model is made of, a tagger on top of it sees states (B, T, C) and a mask (B, T). There are two: word
+vectors, characters and affixes under an encoder of this file (``tasks/tag/model.py``), and the
+words of a BERT, ELMo or GPT (``models/finetune_words.py``).
 
 The encoders of this file stand on vectors: they take (B, T, n_in) and give (B, T, size). Shorter
 sequences of a batch are padded at their end, and ``mask`` (B, T) is true for tokens: they get what
@@ -34,18 +36,15 @@ class Encoded(NamedTuple):
 
 
 class TokenEncoder(Protocol):
-    """Anything that gives states for tokens: word vectors, an ELMo, a BERT.
+    """Anything that gives states for tokens.
 
     A token gets one state, however many subwords or characters it has. It may be a module with
     weights to learn; then what stands on it holds it as a part of its own.
     """
 
-    @property
-    def size(self) -> int:
-        """C, the width of a state."""
-        ...
+    size: int  # C, the width of a state
 
-    def __call__(self, sentences: Sequence[Sequence[str]]) -> Encoded:
+    def encode(self, sentences: Sequence[Sequence[str]]) -> Encoded:
         """The states of all tokens; T is the length of the longest sentence."""
         ...
 

@@ -24,7 +24,6 @@ from nlpkit.models.elmo import DIRECTIONS, ElmoArchitecture
 from nlpkit.models.elmo_model import ElmoModel, build, read_architecture
 from nlpkit.text.word_bytes import N_CHARACTERS
 
-OPTIONS = "options.json"
 LARGEST = 1 << 28  # numbers in one array: that of the largest ELMo published is 2 ** 26
 Floats = NDArray[np.float32]
 

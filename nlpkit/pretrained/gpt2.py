@@ -31,7 +31,7 @@ from nlpkit.pretrained.hugging_face import (
 )
 from nlpkit.tasks.lm.model import GptModel
 from nlpkit.text.characters import Characters
-from nlpkit.text.codec import Codec, check_sizes
+from nlpkit.text.codec import Codec, check_sizes, save_codec
 from nlpkit.text.subwords import END_OF_TEXT, Subwords
 
 _ACTIVATIONS = {
@@ -342,7 +342,7 @@ def export_gpt2(gpt: GptModel, folder: str | os.PathLike[str]) -> None:
         names_file |= {"bos_token": END_OF_TEXT, "eos_token": END_OF_TEXT}
     with folders.atomic_folder(folder) as path:
         modeldir.write_text(path / "config.json", json.dumps(config, indent=2) + "\n")
-        gpt.codec.write(path)
+        save_codec(gpt.codec, path)
         modeldir.write_text(path / "tokenizer_config.json", json.dumps(names_file) + "\n")
         modeldir.save_tensors(_to_theirs(gpt), path / "model.safetensors", {"format": "pt"})
 

@@ -30,7 +30,7 @@ from nlpkit.pretrained.hugging_face import (
     refuse_unknown,
 )
 from nlpkit.pretrained.sentencepiece import read_sentencepieces
-from nlpkit.tasks.translate.codecs import FIRST, Codec, SubwordTokens
+from nlpkit.tasks.translate.codecs import FIRST, SideCodec
 from nlpkit.tasks.translate.model import Translator
 from nlpkit.text.subwords import Subwords
 
@@ -132,15 +132,15 @@ def _rows(size: int, theirs: Mapping[int, int | None]) -> Tensor:
     return ours
 
 
-def _unknown_id(codec: Codec) -> int | None:
-    assert isinstance(codec.tokens, SubwordTokens)
-    found = codec.tokens.subwords.backend.token_to_id("<unk>")
+def _unknown_id(codec: SideCodec) -> int | None:
+    assert isinstance(codec.tokens, Subwords)
+    found = codec.tokens.backend.token_to_id("<unk>")
     return None if found is None else int(found)
 
 
-def _read_codecs(path: Path, size: int) -> tuple[Codec, Codec]:
+def _read_codecs(path: Path, size: int) -> tuple[SideCodec, SideCodec]:
     if (path / "tokenizer.json").is_file():
-        codec = Codec(SubwordTokens(Subwords.load(str(path / "tokenizer.json")), size))
+        codec = SideCodec(Subwords.load(str(path / "tokenizer.json")), n_tokens=size)
         return codec, codec
     for name in ("vocab.json", "source.spm", "target.spm"):
         if not (path / name).is_file():
@@ -149,7 +149,7 @@ def _read_codecs(path: Path, size: int) -> tuple[Codec, Codec]:
             )
     vocab = read_config(path / "vocab.json", "the numbers of all pieces")
     source, target = (
-        Codec(SubwordTokens(read_sentencepieces(path / name, vocab), size))
+        SideCodec(read_sentencepieces(path / name, vocab), n_tokens=size)
         for name in ("source.spm", "target.spm")
     )
     return source, target
@@ -255,7 +255,7 @@ def export_marian(translator: Translator, folder: str | os.PathLike[str]) -> Non
                 hint="a model that was imported, or trained with `model` transformer and `marian`",
             )
     tokens = translator.source.tokens
-    if not isinstance(tokens, SubwordTokens) or translator.source.features:
+    if not isinstance(tokens, Subwords) or translator.source.features:
         raise NlpkitError("a model without subwords, or with features, has no tokenizer there")
     if translator.target is not translator.source:
         raise NlpkitError("a model with two SentencePiece models is kept by its first folder")
@@ -294,7 +294,7 @@ def export_marian(translator: Translator, folder: str | os.PathLike[str]) -> Non
     }
     with folders.atomic_folder(folder) as path:
         modeldir.write_text(path / "config.json", json.dumps(config, indent=2) + "\n")
-        modeldir.write_text(path / "tokenizer.json", _tokenizer(tokens.subwords) + "\n")
+        modeldir.write_text(path / "tokenizer.json", _tokenizer(tokens) + "\n")
         modeldir.write_text(path / "tokenizer_config.json", json.dumps(names) + "\n")
         tensors = _to_theirs(translator.model)
         modeldir.save_tensors(tensors, path / "model.safetensors", {"format": "pt"})

@@ -47,13 +47,12 @@ class Characters(Codec):
             raise NlpkitError(f"{where}: there are none, or one twice", hint=schema.AGAIN)
         return cls(characters)
 
-    def write(self, folder: Path) -> None:
+    def write(self, file: Path) -> None:
         text = json.dumps(self.characters, ensure_ascii=False)
-        modeldir.write_text(folder / self.file, text + "\n")
+        modeldir.write_text(file, text + "\n")
 
     @classmethod
-    def read(cls, folder: Path, tokenizer: str = "word") -> Characters:
-        file = folder / cls.file
+    def read(cls, file: Path, tokenizer: str = "word") -> Characters:
         return cls.from_file(modeldir.read_json(file), str(file))
 
     def __len__(self) -> int:
@@ -78,6 +77,9 @@ class Characters(Codec):
         """The text of ids, without those that are no characters."""
         first = self.first
         return "".join([self.characters[index - first] for index in ids if index >= first])
+
+    def split(self, text: str) -> list[tuple[str, int]]:
+        return [(character, self.ids.get(character, -1)) for character in text]
 
     def nearest(self, character: str) -> str:
         """The known character most like an unknown one: other case, without accent, or beside it.

@@ -1,8 +1,10 @@
 """Codecs: text to ids and back, saved inside every model folder that uses one.
 
-A member of the family is a class of its own: ``Bytes`` here, ``Characters``, ``Words``,
-``Subwords`` (BPE of bytes) and ``WordPiece`` in their modules. Each says in which file of a model
-folder it keeps what it needs, and ``load_codec`` tells by that file which one a model has.
+A member of the family is a class of its own: ``Bytes`` here, ``Characters``, ``Words`` of running
+text, ``VocabCodec`` (tokens of a vocabulary), ``Subwords`` (BPE of bytes), ``WordPiece`` in their
+modules. Each says in which file of a model folder it keeps what it needs; ``save_codec`` writes
+that file, and ``load_codec`` tells by it which codec a model has. A model with several codecs gives
+each a name: ``source.tokenizer.json``, ``target.characters.json``.
 """
 
 from __future__ import annotations
@@ -18,19 +20,22 @@ from typing import ClassVar
 from nlpkit.errors import NlpkitError
 
 _BROKEN = "\ufffd"  # how the beginning of an unfinished UTF-8 character looks
-# what a folder may hold, and the class that reads it; without any of these it is bytes
+# what a folder may hold, and the class that reads it; without any of these it is bytes. The words
+# of a tagger or classifier (words.tsv) are not told by their file: a codec of bytes may be beside.
 _FAMILY = {
     "words.txt": ("nlpkit.text.word_codec", "Words"),
     "tokenizer.json": ("nlpkit.text.subwords", "Subwords"),
     "characters.json": ("nlpkit.text.characters", "Characters"),
+    "word.tsv": ("nlpkit.text.vocab_codec", "VocabCodec"),
+    "whitespace.tsv": ("nlpkit.text.vocab_codec", "VocabCodec"),
 }
 
 
 class Codec(ABC):
     """What every codec can do."""
 
-    units: ClassVar[str]  # what its ids stand for, in messages
-    file: ClassVar[str] = ""  # of a model folder; empty when there is nothing to keep
+    units: str  # what its ids stand for, in messages
+    file: str = ""  # of a model folder; empty when there is nothing to keep
     spaced: ClassVar[bool] = False  # whether how an id is written depends on the one before
 
     @abstractmethod
@@ -46,13 +51,28 @@ class Codec(ABC):
         """Text of ids."""
 
     @abstractmethod
-    def write(self, folder: Path) -> None:
-        """Put ``file`` into a folder that ``modeldir.create`` gave."""
+    def write(self, file: Path) -> None:
+        """Write what it needs, in a folder that ``modeldir.create`` gave."""
 
     @classmethod
     @abstractmethod
-    def read(cls, folder: Path, tokenizer: str = "word") -> Codec:
-        """The codec of a model folder; ``tokenizer`` says how words, if it has some, are cut."""
+    def read(cls, file: Path, tokenizer: str = "word") -> Codec:
+        """What ``write`` wrote; ``tokenizer`` says how words, if it has some, are cut."""
+
+    def show(self, index: int) -> str:
+        """An id as a person reads it."""
+        return self.decode([index]).replace(" ", "▁")
+
+    def split(self, text: str) -> list[tuple[str, int]]:
+        """The tokens of a text with their ids; what is not known has id -1."""
+        return [(self.show(index), index) for index in self.encode(text)]
+
+    def fill(self, ids: Sequence[int], unknown: Sequence[str]) -> str:
+        """Text of ids; each -1 is the next of the ``unknown`` texts."""
+        if -1 not in ids:
+            return self.decode(ids)
+        left = iter(unknown)
+        return "".join([next(left) if index < 0 else self.decode([index]) for index in ids])
 
     @property
     def n_ids(self) -> int:
@@ -87,11 +107,11 @@ class Bytes(Codec):
     def __len__(self) -> int:
         return 256
 
-    def write(self, folder: Path) -> None:
+    def write(self, file: Path) -> None:
         """Nothing to keep."""
 
     @classmethod
-    def read(cls, folder: Path, tokenizer: str = "word") -> Bytes:
+    def read(cls, file: Path, tokenizer: str = "word") -> Bytes:
         return cls()
 
     @property
@@ -145,14 +165,24 @@ class TextStream:
         return new
 
 
+def save_codec(codec: Codec, folder: Path, name: str = "") -> None:
+    """Put a codec into a model folder; one of several has a name there."""
+    codec.write(folder / ".".join(filter(None, [name, codec.file])))
+
+
+def find_codec(folder: Path, name: str = "", tokenizer: str = "word") -> Codec | None:
+    """The codec of that name, told by the files of a model folder, if one of them is its."""
+    for file, (module, member) in _FAMILY.items():
+        path = folder / (f"{name}.{file}" if name else file)
+        if path.is_file():
+            kind: type[Codec] = getattr(import_module(module), member)
+            return kind.read(path, tokenizer)
+    return None
+
+
 def load_codec(folder: Path, vocab_size: int, tokenizer: str = "word") -> Codec:
     """The codec of a model folder; ``tokenizer`` says how its words, if it has some, are cut."""
-    kind: type[Codec] = Bytes
-    for name, (module, member) in _FAMILY.items():
-        if (folder / name).is_file():
-            kind = getattr(import_module(module), member)
-            break
-    codec = kind.read(folder, tokenizer)
+    codec = find_codec(folder, tokenizer=tokenizer) or Bytes()
     check_sizes(codec, vocab_size, folder)
     return codec
 

@@ -177,12 +177,12 @@ class Subwords(Codec):
         """Write a ``tokenizer.json`` that the ``tokenizers`` library loads."""
         textio.write_text(path, self.backend.to_str(pretty=True) + "\n")
 
-    def write(self, folder: Path) -> None:
-        self.save(str(folder / self.file))
+    def write(self, file: Path) -> None:
+        self.save(str(file))
 
     @classmethod
-    def read(cls, folder: Path, tokenizer: str = "word") -> Subwords:
-        return cls.load(str(folder / cls.file))
+    def read(cls, file: Path, tokenizer: str = "word") -> Subwords:
+        return cls.load(str(file))
 
     # --- using ----------------------------------------------------------------------------------
 

@@ -89,14 +89,11 @@ class Words(Codec):
             last = word
         return text
 
-    def write(self, folder: Path) -> None:
-        """Write ``words.txt``."""
-        modeldir.write_text(folder / FILE, dump_words(self.words))
+    def write(self, file: Path) -> None:
+        modeldir.write_text(file, dump_words(self.words))
 
     @classmethod
-    def read(cls, folder: Path, tokenizer: str = "word") -> Words:
-        """Read ``words.txt``."""
-        file = folder / cls.file
+    def read(cls, file: Path, tokenizer: str = "word") -> Words:
         words = parse_words(modeldir.read_text(file).split("\n")[:-1])
         if len(words) < 2 or words[:2] != [LINE_END, UNK] or len(set(words)) < len(words):
             raise NlpkitError(f"{file} is no list of different words", hint=schema.AGAIN)

@@ -154,12 +154,12 @@ class WordPiece(Codec):
         """Write a ``tokenizer.json``."""
         textio.write_text(str(path), self.backend.to_str(pretty=True) + "\n")
 
-    def write(self, folder: Path) -> None:
-        self.save(folder / self.file)
+    def write(self, file: Path) -> None:
+        self.save(file)
 
     @classmethod
-    def read(cls, folder: Path, tokenizer: str = "word") -> WordPiece:
-        return cls.load(folder)
+    def read(cls, file: Path, tokenizer: str = "word") -> WordPiece:
+        return cls.load(file)
 
     # --- using ----------------------------------------------------------------------------------
 

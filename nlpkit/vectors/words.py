@@ -167,35 +167,11 @@ def close_spellings(word: str, words: Sequence[str], n: int = 3) -> list[str]:
     candidates = [other for other in words if abs(len(other) - len(word)) <= most_slips]
     if not word or not candidates:
         return []
-    slips = edit_distances(word.casefold(), [other.casefold() for other in candidates])
-    order = np.argsort(slips, kind="stable")[:n]  # stable: the more frequent word first
-    return [candidates[index] for index in order if slips[index] <= most_slips]
+    from rapidfuzz.distance import OSA
+    from rapidfuzz.process import extract
 
-
-def edit_distances(word: str, others: Sequence[str]) -> NDArray[np.int16]:
-    """Letters to insert, delete, replace or swap with a neighbour, from a word to each other.
-
-    The usual table of dynamic programming, but each of its cells holds the answers for all the
-    other words at once; so half a million words take a few milliseconds a letter.
-
-    >>> edit_distances("quene", ["quene", "queen", "queens", "king"]).tolist()
-    [0, 1, 2, 4]
-    """
-    letters = np.array(others, dtype=np.str_)
-    width = letters.dtype.itemsize // 4
-    codes = letters.view(np.uint32).reshape(len(others), width).T.copy()  # (letters, words)
-    # rows[j]: from the letters of `word` so far to the first j letters of each other word
-    rows = [np.full(len(others), j, np.int16) for j in range(width + 1)]
-    rows_before = rows
-    for i, letter in enumerate(map(ord, word), 1):
-        new = [np.full(len(others), i, np.int16)]
-        for j in range(1, width + 1):
-            differs = codes[j - 1] != letter
-            best = np.minimum(np.minimum(rows[j], new[j - 1]) + 1, rows[j - 1] + differs)
-            if i > 1 and j > 1:
-                swapped = (codes[j - 2] == letter) & (codes[j - 1] == ord(word[i - 2]))
-                best = np.where(swapped, np.minimum(best, rows_before[j - 2] + 1), best)
-            new.append(best)
-        rows_before, rows = rows, new
-    lengths = np.array([len(other) for other in others])
-    return np.stack(rows)[lengths, np.arange(len(others))].astype(np.int16)
+    folded = [other.casefold() for other in candidates]
+    # of equally many slips (letters that are lacking, too many, wrong or swapped), the more
+    # frequent word comes first
+    found = extract(word.casefold(), folded, scorer=OSA.distance, limit=n, score_cutoff=most_slips)
+    return [candidates[index] for _, _, index in found]

@@ -15,6 +15,7 @@ from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.records import Reading
 from nlpkit.training.distributed import Processes
 from nlpkit.word2vec.config import Word2VecConfig
+from nlpkit.word2vec.engines import EngineName
 from nlpkit.word2vec.exchange import Peers, merge_vocabularies
 from nlpkit.word2vec.model import Word2VecRun, begin
 from nlpkit.word2vec.resume import load_checkpoint
@@ -31,12 +32,16 @@ def begin_shared(
     *,
     vocab: str | None = None,
     init: str | None = None,
+    device: str = "cpu",
+    engine: EngineName | None = None,
     checkpoint: Path | None = None,
 ) -> Word2VecRun:
     """A run of which this is one process; all are called alike. With a checkpoint it goes on."""
     if config.documents or config.phrases or config.deterministic:
         wrong = next(n for n in ("documents", "phrases", "deterministic") if getattr(config, n))
         raise NlpkitError(f"`{wrong}` is for one process", hint="no torchrun")
+    if device != "cpu" or engine == "torch":
+        raise NlpkitError("processes share the kernels of the CPU only", hint="`device` cpu")
     peers = Peers(processes)
     files = [(os.path.basename(path), os.path.getsize(path)) for path in paths if path != "-"]
     settings = {**config.to_settings(), "threads": None, "tokens": str(tokens)}

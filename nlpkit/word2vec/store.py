@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
@@ -53,8 +53,6 @@ class IdStore:
     ['the', 'cat', 'dog', 'end', 'saw']
     >>> store.ids.tolist()
     [0, 1, 4, 0, -3, 0, -4]
-    >>> [sentence.tolist() for sentence in store.sentences()]
-    [[0, 1, 4, 0, 2], [0, 3]]
     """
 
     ids: NDArray[np.int32]  # (words,), the last of a sentence as ~id
@@ -65,15 +63,6 @@ class IdStore:
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    def sentences(self) -> Iterator[NDArray[np.int32]]:
-        """The sentences one by one, as plain ids."""
-        start = 0
-        for end in np.flatnonzero(self.ids < 0):
-            sentence = np.array(self.ids[start : end + 1])
-            sentence[-1] = ~sentence[-1]
-            yield sentence
-            start = end + 1
 
     def check(self) -> None:
         """Kernels check no bounds: refuse what they must not see, wherever it comes from."""

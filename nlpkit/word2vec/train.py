@@ -191,8 +191,6 @@ class Trainer:
 
     def join(self, peers: Peers, counts: NDArray[np.int64]) -> None:
         """Train together with other processes, each on a text of its own."""
-        if self.engine != "numba" or self._replicas is not None:
-            raise NlpkitError("processes share the CPU kernels only", hint="`device` cpu")
         from nlpkit.word2vec.exchange import Exchange
 
         pieces = len(self._cuts) - 1

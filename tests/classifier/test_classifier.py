@@ -18,7 +18,7 @@ from nlpkit.tasks.classify import features
 from nlpkit.tasks.classify.data import Example, Names, read_examples
 from nlpkit.tasks.classify.explain import explain
 from nlpkit.tasks.classify.features import BagMaker, Bags, FeatureIndex
-from nlpkit.tasks.classify.predictor import Classifier
+from nlpkit.tasks.classify.predictor import Classifier, known_words
 from nlpkit.tasks.classify.scores import score_labels
 from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.tasks.classify.train import ClassifierRun
@@ -83,7 +83,7 @@ def test_numpy_gives_what_torch_gives_alone_and_together(model: str, pooling: st
 
 def padded_inputs(classifier: Classifier, rows: list[list[str]]) -> tuple[np.ndarray, ...]:
     assert classifier.words is not None
-    looked_up = [classifier.words.look_up(row) for row in rows]
+    looked_up = [known_words(classifier.words, row) for row in rows]
     ids, vectors = (Ragged(part).pad(range(len(rows))) for part in zip(*looked_up, strict=True))
     return ids.ids, vectors.ids, ids.mask
 
@@ -352,7 +352,7 @@ def test_any_label_and_any_token_come_back_from_the_folder(model: str, tmp_path:
     assert set(loaded.labels.tokens) == set(labels)
     assert np.array_equal(loaded.probabilities(texts), run.classifier().probabilities(texts))
     if loaded.words is not None:
-        assert {"\n", "\t", "\r", "\ud800"} <= set(loaded.words.words.tokens)
+        assert {"\n", "\t", "\r", "\ud800"} <= set(loaded.words.vocab.tokens)
 
 
 @pytest.mark.parametrize("model", ["bow", "cnn"])

@@ -347,7 +347,7 @@ def thin(model: Path) -> None:
 
     words = [word.rpartition("/")[0] for word in TAGGED.split()]
     words += [*ENTITIES.split(), *SENTENCES.split(), *PLACES.split(), *"AGCT"]
-    used = Tagger.load(model).lexicon.features(words).affixes
+    used = Tagger.load(model).extractor.features(words).affixes
     weights = load_file(model / "weights.safetensors")
     table = weights["words.affixes.weight"]
     kept = table[used].copy()

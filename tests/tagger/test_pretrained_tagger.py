@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,10 +20,15 @@ from nlpkit.models.build import build_model
 from nlpkit.models.elmo import Elmo, ElmoArchitecture
 from nlpkit.models.elmo_model import ElmoModel
 from nlpkit.models.finetune import BertEncoder, ElmoEncoder, GptEncoder, PretrainedEncoder
+from nlpkit.models.finetune_words import WordStates, mean_by_word, word_windows
 from nlpkit.models.gpt import GPT
 from nlpkit.models.settings import ModelSettings
+from nlpkit.nn.encoder import TokenEncoder
+from nlpkit.tasks.tag.features import FeatureExtractor
+from nlpkit.tasks.tag.head import TagHead
+from nlpkit.tasks.tag.model import FeatureEncoder
 from nlpkit.tasks.tag.predictor import Tagger
-from nlpkit.tasks.tag.pretrained import mean_by_word, read_words, word_windows
+from nlpkit.tasks.tag.pretrained import PretrainedTagger
 from nlpkit.tasks.tag.pretrained_train import PretrainedTaggerRun, fitting, tagger_run
 from nlpkit.tasks.tag.settings import TaggerSettings, TagTuning
 from nlpkit.tasks.tag.train import TrainingData
@@ -112,23 +118,79 @@ def test_a_long_sentence_is_tagged_in_windows_like_a_short_one() -> None:
 
 
 def test_a_word_has_the_state_of_its_first_piece_or_their_mean() -> None:
-    bert = encoder("bert")
-    words = read_words(bert, ["Ann", "zzz"])
+    words = WordStates(encoder("bert")).read(["Ann", "zzz"])
     assert words.owners == [0, 1, 2, 2, 2, 0]
     assert words.places == [1, 2]
     states = torch.arange(6.0).view(1, 6, 1)
     means = mean_by_word(states, torch.tensor([words.owners]), 2)
     assert means.flatten().tolist() == [1.0, 3.0]
-    assert read_words(encoder("gpt"), ["ab", "c"]).places == [1, 3], "the last of a causal model"
+    causal = WordStates(encoder("gpt")).read(["ab", "c"])
+    assert causal.places == [1, 3], "the last of a causal model"
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         (TaggerSettings(freeze="all"), "`freeze` needs `pretrained`"),
+        (TaggerSettings(layer_decay=0.5), "`layer_decay` needs `pretrained`"),
+        (TaggerSettings(pieces="mean"), "`pieces` needs `pretrained`"),
         (TaggerSettings(pretrained="x", one_way=True), "seen from both sides"),
+        (TaggerSettings(pretrained="x", hidden=7), "`hidden` needs `encoder`, with `pretrained`"),
+        (TaggerSettings(pretrained="x", word_dim=7), "`word_dim` does nothing with `pretrained`"),
+        (TaggerSettings(pretrained="x", chars="lstm"), "`chars` does nothing with `pretrained`"),
+        (TaggerSettings(pretrained="x", encoder="lstm", norm="post"), "need `encoder` transformer"),
     ],
 )
 def test_settings_that_do_not_go_together(settings: TaggerSettings, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         tagger_run(data(TAGGED), settings)
+
+
+SENTENCES = [["Ann", "met", "Bob"], ["it", "rains", "in", "New", "York"], []]
+
+
+def any_encoder(kind: str) -> TokenEncoder:
+    if kind in ("bert", "elmo", "gpt"):
+        return WordStates(encoder(kind)).eval()
+    words = [word for words in SENTENCES for word in words]
+    vectors = np.random.default_rng(1).normal(size=(2, 5)).astype(np.float32)
+    given = vectors if kind == "vectors" else None
+    chars: Any = "lstm" if kind == "characters" else "cnn"
+    chosen: Any = kind if given is None and kind != "characters" else "lstm"
+    settings = TaggerSettings(encoder=chosen, chars=chars).resolve(entities=True, tokens=8, tags=3)
+    known = ["Ann", "York"] if given is not None else []
+    extractor = FeatureExtractor.build(words, known, affixes=settings.affixes == "yes")
+    return FeatureEncoder(settings, extractor, given).eval()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["vectors", "characters", "lstm", "gru", "cnn", "transformer", "bert", "elmo", "gpt"],
+)
+def test_every_encoder_takes_tokens_and_gives_states_and_a_mask(kind: str) -> None:
+    encoder = any_encoder(kind)
+    with torch.no_grad():
+        states, mask = encoder.encode(SENTENCES)
+        assert states.shape == (3, 5, encoder.size)
+        assert mask.sum(dim=1).tolist() == [3, 5, 0]
+        # a sentence gets what it would get alone: padding and neighbours do not matter
+        alone, _ = encoder.encode(SENTENCES[:1])
+        torch.testing.assert_close(alone[0], states[0, :3], atol=1e-5, rtol=1e-4)
+        head = TagHead(encoder.size, 4, torch.nn.Identity(), crf=True)
+        assert head(states, mask).shape == (3, 5, 4)
+
+
+@pytest.mark.parametrize("context", ["lstm", "transformer"])
+def test_an_encoder_may_stand_on_a_frozen_one(tmp_path: Path, context: Any) -> None:
+    tagged = data(ENTITIES)
+    tuning = TagTuning(
+        context=context, hidden=8, freeze="all", epochs=60, lr=0.02, batch_tokens=64, dropout=0.0
+    )
+    trained = PretrainedTaggerRun(tagged, encoder("elmo"), tuning).train(tmp_path / "trained")
+    loaded = Tagger.load(tmp_path / "trained")
+    sentences = [sentence.tokens for sentence in tagged.sentences]
+    found = loaded.tag_sentences(sentences)
+    assert found == trained.tag_sentences(sentences)
+    assert found == [sentence.tags for sentence in tagged.sentences]
+    assert isinstance(loaded, PretrainedTagger)
+    assert loaded.network.head.context is not None

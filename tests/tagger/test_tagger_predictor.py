@@ -57,7 +57,7 @@ def test_numpy_gives_what_torch_gives(encoder: str, one_way: bool, clues: str) -
     for words, scores in zip(TEXTS, found, strict=True):
         assert scores.shape == (len(words), len(run.tags))
         if words:
-            data = TaggedData([words], [[0] * len(words)], run.lexicon)
+            data = TaggedData([words], [[0] * len(words)], run.extractor)
             data.features = run.model.prepared(data.features)
             features, places, _ = data.batch(np.array([0]))
             with torch.no_grad():
@@ -98,10 +98,10 @@ def test_word_features_agree(chars: str, affixes: str) -> None:
     run = run_of(ENTITIES, chars=chars, affixes=affixes)
     run.model.eval()
     words = ["Ann", "zebra", "x" * 60, "Ä", "B-52"]
-    features = run.lexicon.features(words)
+    features = run.extractor.features(words)
     columns = (features.words, features.vectors, features.characters, features.affixes)
     with torch.no_grad():
-        expected = run.model.words(*map(torch.from_numpy, columns)).numpy()
+        expected = run.model.tokens.words(*map(torch.from_numpy, columns)).numpy()
     tagger = run.tagger()
     rows = tagger.words.look_up(words)
     assert np.abs(tagger.words.first[rows] - tagger.encoder.first(expected)).max() < 1e-5
@@ -242,7 +242,7 @@ def test_every_kind_comes_back_from_its_folder(encoder: str, chars: str, tmp_pat
         run.finish().save(tmp_path / "m", force=True)
         loaded = Tagger.load(str(tmp_path / "m"))
         assert loaded.tags.tokens == run.tags.tokens
-        assert loaded.lexicon.words.tokens == run.lexicon.words.tokens
-        assert loaded.lexicon.vector_words == run.lexicon.vector_words
+        assert loaded.codec.vocab.tokens == run.extractor.words.vocab.tokens
+        assert loaded.codec.vector_words == run.extractor.words.vector_words
         right, found = run.tagger().scores([odd.tokens]), loaded.scores([odd.tokens])
         assert np.array_equal(right[0], found[0])

@@ -27,10 +27,12 @@ from nlpkit.schema import AGAIN
 from nlpkit.tasks.classify.data import Text, join_texts
 from nlpkit.tasks.classify.features import BagMaker, Bags, FeatureIndex
 from nlpkit.tasks.classify.settings import ResolvedClassifier
+from nlpkit.text.codec import save_codec
 from nlpkit.text.subwords import SubwordTokenizer
-from nlpkit.text.vocab import UNK, Vocab, dump_words, read_words
+from nlpkit.text.vocab import UNK, Vocab
+from nlpkit.text.vocab_codec import WORDS, VocabCodec
 
-LABELS, WORDS, VECTOR_WORDS = "labels.tsv", "words.tsv", "vector-words.txt"
+LABELS = "labels.tsv"
 TOKENIZER = "tokenizer.json"  # the subword model, when that is the tokeniser
 LONGEST = 1000  # words that a sequence model looks at; the bag looks at all
 BATCH_WORDS = 8192
@@ -40,22 +42,10 @@ BAG_TEXTS = 2048
 INPUTS = ("embedding.weight", "vectors")  # tables of what an encoder stands on
 
 
-class WordIds:
-    """Vocabularies of a sequence model: ids of words and rows of given vectors."""
-
-    def __init__(self, words: Vocab, vector_words: Sequence[str] = ()) -> None:
-        self.words, self.vector_words = words, list(vector_words)
-        self._rows = {word: row for row, word in enumerate(self.vector_words, 1)}
-        self._unknown = words.ids[UNK]
-
-    def look_up(self, tokens: Sequence[str]) -> tuple[list[int], list[int]]:
-        """Ids and vector rows of a text's words; a text without words is one unknown word."""
-        kept = tokens[:LONGEST] or [UNK]
-        ids, unknown, rows = self.words.ids, self._unknown, self._rows
-        return (
-            [ids.get(token, unknown) for token in kept],
-            [rows.get(token) or rows.get(token.lower(), 0) for token in kept],
-        )
+def known_words(codec: VocabCodec, tokens: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Ids and vector rows of a text's words; a text without words is one unknown word."""
+    kept = tokens[:LONGEST] or [UNK]
+    return codec.encode_tokens(kept), codec.vector_rows(kept)
 
 
 def make_bags(settings: ResolvedClassifier, *, lower_first: bool = False) -> BagMaker:
@@ -85,7 +75,7 @@ def check_weights(
     weights: Weights,
     settings: ResolvedClassifier,
     labels: Vocab,
-    words: WordIds | None,
+    words: VocabCodec | None,
     folder: Path,
 ) -> None:
     """Refuse weights that are not those of a classifier with these settings, labels and words."""
@@ -100,7 +90,7 @@ def check_weights(
 
 
 def tensor_shapes(
-    settings: ResolvedClassifier, labels: Vocab, words: WordIds | None, vector_dim: int
+    settings: ResolvedClassifier, labels: Vocab, words: VocabCodec | None, vector_dim: int
 ) -> dict[str, schema.Shape]:
     """Every tensor by name; ``vector_dim`` is the length of given vectors, 0 without any."""
     width = len(labels) + settings.dim
@@ -110,7 +100,7 @@ def tensor_shapes(
     else:
         encoder = settings.encoder_config(settings.dim + vector_dim)
         width = encoder.size
-        shapes |= {"embedding.weight": (len(words.words), settings.dim)}
+        shapes |= {"embedding.weight": (len(words), settings.dim)}
         shapes |= within("encoder.", encoder.shapes())
         if words.vector_words:
             shapes["vectors"] = (len(words.vector_words) + 1, vector_dim)
@@ -130,7 +120,7 @@ class Classifier(modeldir.Model):
         settings: ResolvedClassifier,
         labels: Vocab,
         weights: Weights,
-        words: WordIds | None = None,
+        words: VocabCodec | None = None,
         bags: BagMaker | None = None,
         config: modeldir.ModelConfig | None = None,
     ) -> None:
@@ -210,7 +200,7 @@ class Classifier(modeldir.Model):
 
     def _sequence_scores(self, rows: Sequence[Sequence[str]]) -> Floats:
         assert self.words is not None
-        looked_up = [self.words.look_up(row) for row in rows]
+        looked_up = [known_words(self.words, row) for row in rows]
         order = sorted(range(len(rows)), key=lambda place: -len(looked_up[place][0]))
         scores = np.zeros((len(rows), len(self.labels)), np.float32)
         start = 0
@@ -271,16 +261,15 @@ class Classifier(modeldir.Model):
         folder = Path(path)
         where = f"{folder / modeldir.CONFIG}: settings"
         settings = schema.read(ResolvedClassifier, config.settings, where)
-        words = None
-        if settings.model != "bow":
-            known = read_words(folder / VECTOR_WORDS)
-            words = WordIds(Vocab.load(str(folder / WORDS)).having(UNK, folder / WORDS), known)
-        labels = Vocab.load(str(folder / LABELS))
-        weights = read_arrays(folder)
-        check_weights(weights, settings, labels, words, folder)
         # 0.1.0, which knew no pattern, lower-cased texts before it cut them into tokens
         old = "pattern" not in config.settings
         bags = make_bags(_in_folder(settings, folder), lower_first=old)
+        words = None
+        if settings.model != "bow":
+            words = VocabCodec.read(folder / WORDS, cut=bags.tokens)
+        labels = Vocab.load(str(folder / LABELS))
+        weights = read_arrays(folder)
+        check_weights(weights, settings, labels, words, folder)
         return cls(settings, labels, weights, words, bags, config)
 
     def write(self, folder: Path) -> None:
@@ -289,8 +278,5 @@ class Classifier(modeldir.Model):
             self.bags.tokenizer.model.save(str(folder / TOKENIZER))
         self.labels.save(str(folder / LABELS))
         if self.words is not None:
-            self.words.words.save(str(folder / WORDS))
-            if self.words.vector_words:
-                words = dump_words(self.words.vector_words)
-                modeldir.write_text(folder / VECTOR_WORDS, words)
+            save_codec(self.words, folder)
         write_arrays(folder, self.weights)

@@ -82,6 +82,7 @@ class PretrainedRun(Run):
             frozen=frozen,
             lr=settings.rate(self.all_frozen),
             decay=settings.layer_decay,
+            weight_decay=settings.weight_decay,
         )
         self._cache = cache_states(encoder, readings, self.device) if self.all_frozen else None
         trained: nn.Module = self.network.head if self.all_frozen else self.network

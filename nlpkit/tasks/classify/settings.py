@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from nlpkit.errors import UsageError
-from nlpkit.models.finetune_settings import FineTuneSettings
+from nlpkit.models.finetune_settings import FineTuneSettings, refuse_given
 from nlpkit.nn.encoder_config import EncoderConfig
 from nlpkit.nn.settings import EncoderSettings
 from nlpkit.settings import DATA, MODEL, WIDEST, changed, option
@@ -105,6 +105,8 @@ class ClassifierSettings(EncoderSettings, TrainerSettings):
         if self.model != "bow":
             raise UsageError(f"`model` {self.model} and `pretrained` contradict each other")
         names = {field.name for field in fields(TextTuning)}
+        unused = {field.name for field in fields(self)} - names
+        refuse_given(self, unused, "does nothing with `pretrained`")
         given = {name: value for name, value in vars(self).items() if name in names}
         return TextTuning(**{name: value for name, value in given.items() if value is not None})
 
@@ -122,8 +124,7 @@ class ClassifierSettings(EncoderSettings, TrainerSettings):
             raise UsageError("`positions` and `norm` need `model` transformer")
         if self.pooling in ("first", "attention"):
             raise UsageError(f"`pooling` {self.pooling} needs `pretrained`")
-        if self.freeze is not None:
-            raise UsageError("`freeze` needs `pretrained`")
+        refuse_given(self, {"freeze", "layer_decay"}, "needs `pretrained`")
         bow = self.model == "bow"
         batch = self.batch_size or 64
         bow_epochs = min(20, max(2, BOW_STEPS * batch // max(1, texts)))
@@ -150,5 +151,5 @@ class ResolvedClassifier(ClassifierSettings):
     batch_size: int
     epochs: int
     lr: float
-    weight_decay: float
-    grad_clip: float
+    weight_decay: float = 0.0  # 0.1.0 did not record these two
+    grad_clip: float = 0.0

@@ -21,9 +21,10 @@ from nlpkit.registry import CLASSIFIER
 from nlpkit.tasks.classify.data import Example
 from nlpkit.tasks.classify.features import FeatureIndex
 from nlpkit.tasks.classify.model import BagModel, SequenceModel, label_loss
-from nlpkit.tasks.classify.predictor import Classifier, WordIds, make_bags
+from nlpkit.tasks.classify.predictor import Classifier, known_words, make_bags
 from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.text.vocab import Vocab
+from nlpkit.text.vocab_codec import VocabCodec
 from nlpkit.training.batches import Batches, Ragged
 from nlpkit.training.loop import Trainer
 from nlpkit.training.run import Run
@@ -72,7 +73,7 @@ class ClassifierRun(Run):
         self.labels = Vocab.from_counts(counts, specials=())
         self.targets = label_targets(examples, self.labels)
         self._maker = make_bags(self.settings)
-        self._words: WordIds | None = None
+        self._words: VocabCodec | None = None
         with seeded(settings.seed, 0, self.device):
             if self.settings.model == "bow":
                 if vectors is not None:
@@ -120,8 +121,9 @@ class ClassifierRun(Run):
             given /= max(float(matrix.std()), 1e-6)
             names = [vectors.words[row] for row in range(count)]
         rare = RARE if len(counts) > 1000 else 1
-        self._words = WordIds(Vocab.from_counts(counts, min_count=rare), names)
-        looked_up = [self._words.look_up(row) for row in tokens]
+        vocab = Vocab.from_counts(counts, min_count=rare)
+        words = self._words = VocabCodec(vocab, vector_words=names, cut=self._maker.tokens)
+        looked_up = [known_words(words, row) for row in tokens]
         self._ids = Ragged([ids for ids, _ in looked_up])
         rows = Ragged([rows for _, rows in looked_up])
         mean = max(1, int(self._ids.lengths.mean()))
@@ -132,8 +134,8 @@ class ClassifierRun(Run):
         settings = self.settings
         width = settings.dim + (0 if given is None else given.shape[1])
         encoder = settings.encoder_config(width).count_parameters()
-        check_training_memory(encoder + len(self._words.words) * settings.dim, self.device)
-        self.model = SequenceModel(self.settings, len(self._words.words), len(self.labels), given)
+        check_training_memory(encoder + len(words) * settings.dim, self.device)
+        self.model = SequenceModel(self.settings, len(words), len(self.labels), given)
 
     def _optimizers(self) -> list[torch.optim.Optimizer]:
         lr, decay = self.settings.lr, self.settings.weight_decay
@@ -203,9 +205,10 @@ class ClassifierRun(Run):
             return 0.0  # they know words that no text has
         else:
             ids = [np.unique(row) for row in self._ids]
-            in_all = np.array(self._words.look_up([])[0])  # the unknown word
+            in_all = np.array(known_words(self._words, [])[0])  # the unknown word
             if held_out:
-                found = [self._words.look_up(self._maker.tokens(text))[0] for text in held_out]
+                tokens = map(self._maker.tokens, held_out)
+                found = [known_words(self._words, row)[0] for row in tokens]
                 ids = [np.unique(row) for row in found]
             rows, starts = np.concatenate(ids), np.cumsum([0, *map(len, ids)])
         shared = ~np.isin(rows, in_all)

@@ -24,7 +24,7 @@ from nlpkit.models.kneser_ney import Trie
 from nlpkit.models.ngram_text import NGramText
 from nlpkit.tasks.lm.score import TextScore, stream_losses
 from nlpkit.tasks.lm.settings import LmSettings, Unit, WritingSettings
-from nlpkit.text.codec import Codec, TextStream, load_codec
+from nlpkit.text.codec import Codec, TextStream, load_codec, save_codec
 from nlpkit.text.word_codec import MARK, UNKNOWN, Words
 from nlpkit.textio import Block
 
@@ -88,7 +88,7 @@ class TextModel(modeldir.Model):
 
     def write(self, folder: Path) -> None:
         """Write everything but ``config.json`` into a folder that ``modeldir.create`` gave."""
-        self.codec.write(folder)
+        save_codec(self.codec, folder)
         if isinstance(self.model, NGramText):
             self.model.write(folder)
         else:

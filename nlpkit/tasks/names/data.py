@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
 from nlpkit.text.characters import Characters
 
@@ -82,12 +86,33 @@ def split_names(
     )
 
 
+@dataclass(frozen=True)
+class _Table:
+    """What ``alphabet.json`` holds."""
+
+    characters: str
+    labels: list[str]
+
+
 class Alphabet(Characters):
     """Ids of labels and characters: those that start a name first, then characters."""
+
+    file = "alphabet.json"
 
     def __init__(self, characters: Iterable[str], labels: Sequence[str] = ()) -> None:
         super().__init__(characters, first=max(1, len(labels)))
         self.labels = tuple(labels)
+
+    def write(self, file: Path) -> None:
+        table = {"characters": "".join(self.characters), "labels": list(self.labels)}
+        text = json.dumps(table, ensure_ascii=False, indent=2)
+        modeldir.write_text(file, text + "\n")
+
+    @classmethod
+    def read(cls, file: Path, tokenizer: str = "word") -> Alphabet:
+        table = schema.read(_Table, modeldir.read_json(file), str(file))
+        known = Characters.from_file(list(table.characters), f"{file}: characters")
+        return cls(known.characters, table.labels)
 
     @classmethod
     def from_names(cls, names: Iterable[Name]) -> Alphabet:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +21,9 @@ from nlpkit.models.build import read_architecture, read_model, write_model
 from nlpkit.registry import NAMES
 from nlpkit.tasks.names.data import END, Alphabet, Name
 from nlpkit.tasks.names.settings import NamesSettings
-from nlpkit.text.characters import Characters
+from nlpkit.text.codec import save_codec
 
-_ALPHABET = "alphabet.json"
 _NAMES = "names.txt"
-
-
-@dataclass(frozen=True)
-class _Table:
-    """What ``alphabet.json`` holds."""
-
-    characters: str
-    labels: list[str]
 
 
 class NamesModel(modeldir.Model):
@@ -86,12 +75,7 @@ class NamesModel(modeldir.Model):
 
     def write(self, folder: Path) -> None:
         """Write everything but ``config.json`` into a folder that ``modeldir.create`` gave."""
-        table = {
-            "characters": "".join(self.alphabet.characters),
-            "labels": list(self.alphabet.labels),
-        }
-        text = json.dumps(table, ensure_ascii=False, indent=2)
-        modeldir.write_text(folder / _ALPHABET, text + "\n")
+        save_codec(self.alphabet, folder)
         lines = ["\t".join(filter(None, name)) + "\n" for name in self.trained_on]
         modeldir.write_text(folder / _NAMES, "".join(lines))
         write_model(folder, self.model)
@@ -101,10 +85,7 @@ class NamesModel(modeldir.Model):
         """Read a model folder."""
         config = modeldir.load_config(path, kind=NAMES)
         settings = read_architecture(path, config, NamesSettings)
-        file = Path(path) / _ALPHABET
-        table = schema.read(_Table, modeldir.read_json(file), str(file))
-        known = Characters.from_file(list(table.characters), f"{file}: characters")
-        alphabet = Alphabet(known.characters, table.labels)
+        alphabet = Alphabet.read(Path(path) / Alphabet.file)
         lines = list(textio.read_lines(str(Path(path) / _NAMES)))
         if len(alphabet) != settings.vocab_size:
             raise NlpkitError(
@@ -113,7 +94,7 @@ class NamesModel(modeldir.Model):
             )
         if alphabet.starts != settings.starts:
             where = f"{Path(path) / modeldir.CONFIG}: settings.architecture.starts"
-            schema.refuse(where, settings.starts, f"the {alphabet.starts} of {_ALPHABET}")
+            schema.refuse(where, settings.starts, f"the {alphabet.starts} of {Alphabet.file}")
         names = [Name(*line.split("\t", 1)) for line in lines]
         return cls(read_model(path, settings).to(device), alphabet, names, config)
 

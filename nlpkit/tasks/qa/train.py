@@ -62,6 +62,7 @@ class QaRun(Run):
             frozen=frozen,
             lr=settings.rate(frozen == len(encoder.stages())),
             decay=settings.layer_decay,
+            weight_decay=settings.weight_decay,
         )
         self.trainer = Trainer(
             self.network,

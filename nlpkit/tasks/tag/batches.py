@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nlpkit.tasks.tag.clues import Ids
-from nlpkit.tasks.tag.features import Lexicon, WordFeatures
+from nlpkit.tasks.tag.features import FeatureExtractor, WordFeatures
 from nlpkit.text.schemes import read_spans
 from nlpkit.training.batches import Padded, Ragged
 
@@ -61,12 +61,12 @@ class TaggedData:
         self,
         sentences: Sequence[Sequence[str]],
         tag_rows: Sequence[Sequence[int]],
-        lexicon: Lexicon,
+        extractor: FeatureExtractor,
     ) -> None:
         distinct: dict[str, int] = {}
         rows = [[distinct.setdefault(word, len(distinct)) for word in words] for words in sentences]
         self.tokens, self.tags = Ragged(rows), Ragged(tag_rows)
-        self.features = lexicon.features(list(distinct))
+        self.features = extractor.features(list(distinct))
         self.counts = np.bincount(self.tokens.ids, minlength=len(distinct))
 
     def batch(self, rows: Ids) -> TaggedBatch:

@@ -47,7 +47,7 @@ def evaluate_model(
     sentences = _with_tags(sentences, test)
     predicted = tagger.tag_sentences([sentence.tokens for sentence in sentences])
     known = [
-        [place for place, token in enumerate(sentence.tokens) if token in tagger.lexicon]
+        [place for place, token in enumerate(sentence.tokens) if token in tagger.codec]
         for sentence in sentences
     ]
     scores = score_tags([sentence.tags for sentence in sentences], predicted, known)

@@ -10,12 +10,16 @@ import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from nlpkit.tasks.tag.clues import N_AFFIXES, Ids, character_codes, clue_hashes, find_rows
+from nlpkit.text.codec import save_codec
 from nlpkit.text.vocab import UNK, Vocab
+from nlpkit.text.vocab_codec import WORDS, VocabCodec
 
+CHARACTERS = "characters.tsv"
 AFFIX_BUCKETS = 20_000
 SHAPE_BUCKETS = 1_000  # when shapes are all there is
 AFFIX_DIM = 64
@@ -64,31 +68,21 @@ def word_characters(word: str) -> str:
     return f"{WORD_EDGE}{word}{WORD_EDGE}"
 
 
-class Lexicon:
-    """The vocabularies that turn words into features.
+class FeatureExtractor:
+    """Words and characters as ids, and affixes and shapes as hashes.
 
-    >>> lexicon = Lexicon.build(["The", "dog", "the"])
-    >>> lexicon.features(["THE", "cat"]).words.tolist()
+    >>> extractor = FeatureExtractor.build(["The", "dog", "the"])
+    >>> extractor.features(["THE", "cat"]).words.tolist()
     [2, 1]
     """
 
-    def __init__(
-        self,
-        words: Vocab,
-        characters: Vocab,
-        vector_words: Sequence[str] = (),
-        *,
-        affixes: bool = True,
-    ) -> None:
-        self.affixes = affixes
-        self.words, self.characters = words, characters
-        self.vector_words = list(vector_words)
-        self._vector_rows = {word: row for row, word in enumerate(self.vector_words, 1)}
-        single = sorted(token for token in characters.tokens if len(token) == 1)
+    def __init__(self, words: VocabCodec, characters: VocabCodec, *, affixes: bool = True) -> None:
+        self.words, self.characters, self.affixes = words, characters, affixes
+        ids = characters.vocab.ids
+        single = sorted(token for token in ids if len(token) == 1)
         self._codes = character_codes("".join(single))  # in order
         # what is not known comes first, as find_rows has it
-        known = [characters.ids[token] for token in (UNK, *single)]
-        self._code_ids = np.array(known, np.int64)
+        self._code_ids = np.array([ids[token] for token in (UNK, *single)], np.int64)
 
     @classmethod
     def build(
@@ -97,30 +91,36 @@ class Lexicon:
         vector_words: Sequence[str] = (),
         *,
         affixes: bool = True,
-    ) -> Lexicon:
+    ) -> FeatureExtractor:
         """Vocabularies of training tokens."""
-        counts = Counter(tokens)
         words: Counter[str] = Counter()
         characters: Counter[str] = Counter()
-        for token, count in counts.items():
+        for token, count in Counter(tokens).items():
             words[normal_form(token)] += count
             for character in word_characters(token):
                 characters[character] += count
         return cls(
-            Vocab.from_counts(words),
-            Vocab.from_counts(characters),
-            vector_words,
+            VocabCodec(Vocab.from_counts(words), vector_words=vector_words, form=normal_form),
+            VocabCodec(Vocab.from_counts(characters), "char", file=CHARACTERS),
             affixes=affixes,
         )
 
-    def __contains__(self, word: str) -> bool:
-        return normal_form(word) in self.words
+    def write(self, folder: Path) -> None:
+        """Put both vocabularies into a model folder."""
+        save_codec(self.words, folder)
+        save_codec(self.characters, folder)
+
+    @classmethod
+    def read(cls, folder: Path, *, affixes: bool) -> FeatureExtractor:
+        """What ``write`` wrote."""
+        return cls(
+            VocabCodec.read(folder / WORDS, form=normal_form),
+            VocabCodec.read(folder / CHARACTERS, "char", padded=True),
+            affixes=affixes,
+        )
 
     def features(self, words: Sequence[str]) -> WordFeatures:
         """Features of distinct words."""
-        ids, unknown = self.words.ids, self.words.ids[UNK]
-        forms = [normal_form(word) for word in words]
-        rows = [self._vector_row(word) for word in words] if self._vector_rows else []
         spelled = [word_characters(word) for word in words]
         lengths = np.array([len(spelling) for spelling in spelled])
         inside = np.arange(lengths.max(initial=1)) < lengths[:, None]
@@ -129,16 +129,12 @@ class Lexicon:
         characters[inside] = self._code_ids[rows_of_codes]
         clues = clue_hashes(words)
         return WordFeatures(
-            np.array([ids.get(form, unknown) for form in forms], np.int64),
-            np.array(rows, np.int64) if rows else np.zeros(len(words), np.int64),
+            np.array(self.words.encode_tokens(words), np.int64),
+            np.array(self.words.vector_rows(words), np.int64),
             characters,
             clues[:, :N_AFFIXES] % AFFIX_BUCKETS if self.affixes else clues[:, :1] % SHAPE_BUCKETS,
             clues,
         )
-
-    def _vector_row(self, word: str) -> int:
-        rows = self._vector_rows
-        return rows.get(word) or rows.get(word.lower()) or rows.get(normal_form(word), 0)
 
 
 @functools.cache

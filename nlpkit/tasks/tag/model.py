@@ -24,6 +24,7 @@ behind.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,8 +32,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nlpkit.nn.crf import CRF
-from nlpkit.nn.encoder import make_encoder, read_both_ways
+from nlpkit.nn.encoder import Encoded, make_encoder, read_both_ways
 from nlpkit.tasks.tag.clues import FAR_CLUES, N_CLUES, CluePlaces, find_rows, known_clues
 from nlpkit.tasks.tag.features import (
     AFFIX_BUCKETS,
@@ -44,11 +44,14 @@ from nlpkit.tasks.tag.features import (
     SHAPE_BUCKETS,
     SLOPE,
     VECTOR_MIX,
+    FeatureExtractor,
     WordFeatures,
     dropout_rate,
 )
+from nlpkit.tasks.tag.head import TagHead, TagParts
 from nlpkit.tasks.tag.settings import ResolvedTagger
 from nlpkit.text.vocab import UNK, Vocab
+from nlpkit.training.batches import Ragged
 
 CLUE_DROPOUT = 0.3
 ALONE = 0.2  # in this share of sentences the encoder, and in as many the clues, stay out of it
@@ -180,29 +183,6 @@ class WordEncoder(nn.Module):
         return rows
 
 
-class TagParts(nn.Module):
-    """Adds up the scores of the parts of tags, (..., n P) -> (..., n K); without parts P is K.
-
-    >>> parts = TagParts(2, [[True, False], [False, True], [True, True]])
-    >>> parts(torch.tensor([1.0, 2.0, 10.0])).tolist()
-    [11.0, 12.0]
-    """
-
-    matrix: Tensor | None
-
-    def __init__(self, n_tags: int, parts: list[list[bool]] | None) -> None:
-        super().__init__()
-        self.n_tags = n_tags
-        self.count = n_tags if parts is None else len(parts)
-        matrix = None if parts is None else torch.tensor(parts).float()
-        self.register_buffer("matrix", matrix, persistent=False)  # (P, K)
-
-    def forward(self, scores: Tensor) -> Tensor:
-        if self.matrix is None:
-            return scores
-        return (scores.unflatten(-1, (-1, self.count)) @ self.matrix).flatten(-2)
-
-
 class ClueTable(nn.Module):
     """Rows of scores for known clues, (U, N) -> (U, width); row 0, for all others, stays 0."""
 
@@ -276,14 +256,45 @@ class Clues(nn.Module):
         return scores.unflatten(0, positions.shape)
 
 
+class FeatureEncoder(nn.Module):
+    """A ``TokenEncoder`` learned from scratch: word features, then an encoder over the sentence."""
+
+    def __init__(
+        self, settings: ResolvedTagger, extractor: FeatureExtractor, vectors: np.ndarray | None
+    ) -> None:
+        super().__init__()
+        self.extractor = extractor
+        n_chars = len(extractor.characters)
+        self.words = WordEncoder(settings, extractor.words.vocab, n_chars, vectors)
+        self.encoder = make_encoder(settings.encoder_config(self.words.size), settings.dropout)
+        self.size = self.encoder.size
+        self.dropout = SharedDropout(settings.dropout)
+
+    def forward(self, features: WordFeatures, positions: Tensor, mask: Tensor) -> Tensor:
+        """States (B, T, C); ``positions`` (B, T) says which distinct word each token is."""
+        columns = (features.words, features.vectors, features.characters, features.affixes)
+        distinct = self.words(*(torch.from_numpy(part).to(positions.device) for part in columns))
+        tokens = self.dropout(F.embedding(positions, distinct))  # (B, T, mix)
+        states: Tensor = self.encoder(tokens, None if mask.all() else mask)  # faster without
+        return states
+
+    def encode(self, sentences: Sequence[Sequence[str]]) -> Encoded:
+        """The states of all words, (B, T, C)."""
+        distinct = {word: None for words in sentences for word in words}
+        places = {word: place for place, word in enumerate(distinct)}
+        rows = Ragged([[places[word] for word in words] for words in sentences])
+        device = self.words.mix.weight.device
+        positions, mask = rows.pad(range(len(rows))).tensors(device)
+        return Encoded(self(self.extractor.features(list(distinct)), positions, mask), mask)
+
+
 class TaggerModel(nn.Module):
     """Scores (B, T, K) of the tags of sentences."""
 
     def __init__(
         self,
         settings: ResolvedTagger,
-        words: Vocab,
-        n_chars: int,
+        extractor: FeatureExtractor,
         n_tags: int,
         clues: np.ndarray,
         word_counts: np.ndarray,
@@ -292,18 +303,21 @@ class TaggerModel(nn.Module):
         parts: list[list[bool]] | None = None,
     ) -> None:
         super().__init__()
-        self.words = WordEncoder(settings, words, n_chars, vectors)
-        self.encoder = make_encoder(settings.encoder_config(self.words.size), settings.dropout)
-        self.dropout = SharedDropout(settings.dropout)
-        self.parts = TagParts(n_tags, parts)
-        self.output = nn.Linear(self.encoder.size, self.parts.count)
+        self.tokens = FeatureEncoder(settings, extractor, vectors)
+        self.head = TagHead(
+            self.tokens.size,
+            n_tags,
+            SharedDropout(settings.dropout),
+            crf=settings.crf == "yes",
+            legal=legal,
+            parts=parts,
+        )
         size = 0 if vectors is None else vectors.shape[1]
         self.clues = (
-            Clues(clues, word_counts, self.parts, settings.one_way, size)
+            Clues(clues, word_counts, self.head.parts, settings.one_way, size)
             if settings.clues == "yes"
             else None
         )
-        self.crf = CRF(n_tags, legal) if settings.crf == "yes" else None
 
     def prepared(self, features: WordFeatures) -> WordFeatures:
         """Features as ``forward`` wants them: rows of the tables in the place of clues."""
@@ -313,17 +327,13 @@ class TaggerModel(nn.Module):
 
     def forward(self, features: WordFeatures, positions: Tensor, mask: Tensor) -> Tensor:
         """Scores of the tokens; ``positions`` (B, T) says which distinct word each token is."""
-        device = positions.device
-        columns = (features.words, features.vectors, features.characters, features.affixes)
-        distinct = self.words(*(torch.from_numpy(column).to(device) for column in columns))
-        padding = None if mask.all() else mask  # encoders are faster without
-        tokens = self.dropout(F.embedding(positions, distinct))  # (B, T, mix)
-        deep = self.parts(self.output(self.dropout(self.encoder(tokens, padding))))  # (B, T, K)
+        device, words = positions.device, self.tokens.words
+        deep = self.head(self.tokens(features, positions, mask), mask)  # (B, T, K)
         if self.clues is None:
             return deep
         rows = None
-        if self.words.has_vectors:
-            rows = self.words.vectors.index_select(0, torch.from_numpy(features.vectors).to(device))
+        if words.has_vectors:
+            rows = words.vectors.index_select(0, torch.from_numpy(features.vectors).to(device))
         linear = self.clues(torch.from_numpy(features.clues).to(device), rows, positions, mask)
         if self.training:
             chance = torch.rand(len(positions), 1, 1, device=device)
@@ -332,18 +342,19 @@ class TaggerModel(nn.Module):
 
     def loss(self, features: WordFeatures, positions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         """Mean loss a token against the right tags (B, T)."""
-        scores = self(features, positions, mask)
-        if self.crf is None:
-            return F.cross_entropy(scores[mask], tags[mask])
-        return self.crf.loss(scores, tags, mask.sum(dim=1))
+        return self.head.loss(self(features, positions, mask), tags, mask)
 
     def weights(self) -> dict[str, Tensor]:
         """What prediction needs, with the scores of parts added up."""
-        weights: dict[str, Tensor] = dict(self.state_dict())
+        weights: dict[str, Tensor] = {
+            name.removeprefix("tokens.").removeprefix("head."): value
+            for name, value in self.state_dict().items()
+        }
+        parts = self.head.parts
         tables = [
             name for name in weights if name.startswith("clues.") and name.endswith(".table.weight")
         ]
         for name in (*tables, "output.bias"):
-            weights[name] = self.parts(weights[name])
-        weights["output.weight"] = self.parts(weights["output.weight"].T).T.contiguous()
+            weights[name] = parts(weights[name])
+        weights["output.weight"] = parts(weights["output.weight"].T).T.contiguous()
         return weights

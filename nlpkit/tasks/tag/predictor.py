@@ -29,9 +29,9 @@ from nlpkit.nn.inference import (
     write_arrays,
 )
 from nlpkit.registry import TAGGER
-from nlpkit.tasks.tag.batches import cut_long
+from nlpkit.tasks.tag.batches import LONGEST, cut_long
 from nlpkit.tasks.tag.clues import CluePlaces
-from nlpkit.tasks.tag.features import Lexicon
+from nlpkit.tasks.tag.features import FeatureExtractor
 from nlpkit.tasks.tag.settings import ResolvedTagger
 from nlpkit.tasks.tag.weights import check_weights
 from nlpkit.tasks.tag.words import NumpyWords
@@ -44,19 +44,12 @@ from nlpkit.text.schemes import (
     legal_transitions,
     read_spans,
 )
-from nlpkit.text.vocab import PAD, UNK, Vocab, dump_words, read_words
+from nlpkit.text.vocab import Vocab
 
 VERSION = 3  # of what weights mean: how words are hashed into clues, what is done with features
 INNER_SCHEME: Scheme = "BIOES"  # what the model learns, whatever scheme the data has
 FORBIDDEN = -1e4  # finite: where no legal path exists, the least bad one is found
-WORDS, CHARACTERS, TAGS, VECTOR_WORDS, LAYOUT = (
-    "words.tsv",
-    "characters.tsv",
-    "tags.tsv",
-    "vector-words.txt",
-    "layout.json",
-)
-BATCH_TOKENS = 8192
+TAGS, LAYOUT = "tags.tsv", "layout.json"
 BATCH_ROWS = 128
 ATTENTION_CELLS = 1 << 21  # of a transformer's (B, T, T)
 
@@ -85,10 +78,14 @@ class Tagger(modeldir.Model):
     ['NOUN', 'VERB']
     """
 
+    longest = LONGEST  # tokens that are looked at together
+    batch_tokens = 8192
+    is_quadratic = False  # whether memory grows with the square of a sentence's length
+
     def __init__(
         self,
         settings: ResolvedTagger,
-        lexicon: Lexicon,
+        extractor: FeatureExtractor,
         tags: Vocab,
         weights: Weights,
         *,
@@ -96,16 +93,18 @@ class Tagger(modeldir.Model):
         layout: Layout,
         config: modeldir.ModelConfig | None = None,
     ) -> None:
-        self.settings, self.lexicon, self.tags = settings, lexicon, tags
+        self.settings, self.extractor, self.tags = settings, extractor, tags
+        self.codec = extractor.words
         self.config = config or modeldir.ModelConfig(kind=TAGGER, settings=asdict(settings))
         self.weights = weights
         self.scheme, self.layout = scheme, layout
+        self.is_quadratic = settings.encoder == "transformer"
         n_in = weights["words.mix.bias"].size
         encoder = settings.encoder_config(n_in)
         self.encoder = NumpyEncoder(encoder, under("encoder.", weights))
         self.words = NumpyWords(
             settings,
-            lexicon,
+            extractor,
             under("words.", weights),
             under("clues.", weights),
             self.encoder.first,
@@ -122,7 +121,7 @@ class Tagger(modeldir.Model):
 
     def __repr__(self) -> str:
         tags = f"{len(self.tags)} tags" + (f", {self.scheme} entities" if self.scheme else "")
-        return f"<Tagger: {self.settings.encoder}, {tags}, {len(self.lexicon.words):,} words>"
+        return f"<Tagger: {self.settings.encoder}, {tags}, {len(self.codec):,} words>"
 
     # --- tagging --------------------------------------------------------------------------------
 
@@ -206,15 +205,15 @@ class Tagger(modeldir.Model):
         pieces = [
             (place, piece)
             for place, sentence in enumerate(sentences)
-            for piece in cut_long(len(sentence))
+            for piece in cut_long(len(sentence), self.longest)
         ]
         # stable, and pieces of one sentence are no shorter at the front: their order stays
         pieces.sort(key=lambda item: item[1].start - item[1].stop)
         start = 0
         while start < len(pieces):
             longest = pieces[start][1].stop - pieces[start][1].start
-            size = min(BATCH_ROWS, max(1, BATCH_TOKENS // longest))
-            if self.settings.encoder == "transformer":
+            size = min(BATCH_ROWS, max(1, self.batch_tokens // longest))
+            if self.is_quadratic:
                 size = min(size, max(1, ATTENTION_CELLS // longest**2))
             batch = pieces[start : start + size]
             start += size
@@ -260,21 +259,15 @@ class Tagger(modeldir.Model):
                 hint="train it again",
             )
         about = schema.read(About, raw, str(folder / LAYOUT))
-        known = read_words(folder / VECTOR_WORDS)
-        lexicon = Lexicon(
-            Vocab.load(str(folder / WORDS)).having(UNK, folder / WORDS),
-            Vocab.load(str(folder / CHARACTERS)).having(UNK, folder / CHARACTERS, first=PAD),
-            known,
-            affixes=settings.affixes == "yes",
-        )
+        extractor = FeatureExtractor.read(folder, affixes=settings.affixes == "yes")
         tags = Vocab.load(str(folder / TAGS))
         if about.scheme is not None and not all(map(is_entity_tag, tags)):
             schema.refuse(f"{folder / LAYOUT}: scheme", about.scheme, f"null, by {TAGS}")
         weights = read_arrays(folder)
-        check_weights(weights, settings, lexicon, len(tags), str(folder / modeldir.WEIGHTS))
+        check_weights(weights, settings, extractor, len(tags), str(folder / modeldir.WEIGHTS))
         return cls(
             settings,
-            lexicon,
+            extractor,
             tags,
             weights,
             scheme=about.scheme,
@@ -284,12 +277,8 @@ class Tagger(modeldir.Model):
 
     def write(self, folder: Path) -> None:
         """Everything but config.json into a folder that ``modeldir.create`` gave."""
-        self.lexicon.words.save(str(folder / WORDS))
-        self.lexicon.characters.save(str(folder / CHARACTERS))
+        self.extractor.write(folder)
         self.tags.save(str(folder / TAGS))
-        if self.lexicon.vector_words:
-            words = dump_words(self.lexicon.vector_words)
-            modeldir.write_text(folder / VECTOR_WORDS, words)
         layout = asdict(self.layout)
         about = {"scheme": self.scheme, "layout": layout, "version": VERSION}
         modeldir.write_text(folder / LAYOUT, json.dumps(about, indent=2) + "\n")

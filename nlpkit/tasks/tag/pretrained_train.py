@@ -16,16 +16,18 @@ from nlpkit.errors import UsageError
 from nlpkit.metrics.spans import score_tags
 from nlpkit.models.finetune import PretrainedEncoder, layer_rates, open_encoder, parse_freeze
 from nlpkit.models.finetune_states import cache_states
+from nlpkit.models.finetune_words import WordReading
 from nlpkit.nn.optimizers import AdamW
 from nlpkit.registry import TAGGER
 from nlpkit.tasks.tag.batches import cut_long, cut_tagged
 from nlpkit.tasks.tag.predictor import INNER_SCHEME
-from nlpkit.tasks.tag.pretrained import PretrainedTagger, TagNetwork, WordReading, read_words
+from nlpkit.tasks.tag.pretrained import PretrainedTagger, TagNetwork
 from nlpkit.tasks.tag.settings import FEW_TAGS, TaggerSettings, TagTuning
 from nlpkit.tasks.tag.train import TaggerRun, TrainingData, hash_sentences, with_companions
 from nlpkit.text.conll import Sentence
 from nlpkit.text.schemes import convert, legal_transitions
 from nlpkit.text.vocab import UNK, Vocab
+from nlpkit.text.vocab_codec import VocabCodec
 from nlpkit.training.batches import Batches
 from nlpkit.training.loop import Trainer
 from nlpkit.training.run import Run
@@ -59,13 +61,13 @@ class PretrainedTaggerRun(Run):
         decided = ("yes" if chain else "no") if settings.crf == "auto" else settings.crf
         self.settings = replace(settings, crf=decided)
         words = Counter(word for sentence in data.sentences for word in sentence.tokens)
-        self.words = Vocab.from_counts(words, specials=(UNK,))
+        self.words = VocabCodec(Vocab.from_counts(words, specials=(UNK,)))
         check_training_memory(sum(p.numel() for p in encoder.parameters()), self.device)
         legal = legal_transitions(self.tags.tokens, INNER_SCHEME) if data.scheme else None
         with seeded(settings.seed, 0, torch.device("cpu")):
             network = TagNetwork(encoder, self.settings, len(self.tags), legal)
         self.network = network.to(self.device)
-        readings = [read_words(encoder, sentence.tokens[piece]) for sentence, piece in pieces]
+        readings = [network.words.read(sentence.tokens[piece]) for sentence, piece in pieces]
         self._prepare(readings, [self.tags.encode(row) for row in tag_rows])
         scheme = f", {data.scheme} entities" if data.scheme else ""
         self.summary = (
@@ -74,7 +76,7 @@ class PretrainedTaggerRun(Run):
         )
 
     def _prepare(self, readings: Sequence[WordReading], tags: Sequence[Sequence[int]]) -> None:
-        settings, encoder = self.settings, self.network.encoder
+        settings, encoder = self.settings, self.network.words.encoder
         self._frozen = parse_freeze(settings.freeze, encoder)
         whole = self._frozen == len(encoder.stages())
         self._batches = Batches(
@@ -89,15 +91,16 @@ class PretrainedTaggerRun(Run):
         )
         groups = layer_rates(
             encoder,
-            self.network.head,
+            self.network.learned,
             frozen=self._frozen,
             lr=settings.rate(whole),
             decay=settings.layer_decay,
+            weight_decay=settings.weight_decay,
         )
         self._cache = None
         if whole:
             self._cache = cache_states(encoder, [one.reading for one in readings], self.device)
-        trained: nn.Module = self.network.head if whole else self.network
+        trained: nn.Module = self.network.learned if whole else self.network
         per_epoch = self._batches.per_epoch
         self.trainer = Trainer(
             trained,
@@ -118,10 +121,10 @@ class PretrainedTaggerRun(Run):
         if self._cache is not None:
             layers = self._cache.pad(batch.rows, mask)
         else:
-            layers = self.network.encoder(idx, segments, mask)
+            layers = self.network.words.encoder(idx, segments, mask)
         head = self.network.head
-        loss = head.loss(head(layers, owners, places), tags, inside.sum(dim=1))
-        return loss, int(inside.sum())
+        scores = head(self.network.words(layers, owners, places), inside)
+        return head.loss(scores, tags, inside), int(inside.sum())
 
     def _error(self) -> float:
         """What is wrong on the held-out sentences: 1 - F1 of entities, 1 - accuracy of tags."""
@@ -195,12 +198,11 @@ def tagger_run(
 ) -> TaggerRun | PretrainedTaggerRun:
     """The training that the settings ask for: on an encoder, or from scratch."""
     if settings.pretrained is None:
-        if settings.freeze is not None:
-            raise UsageError("`freeze` needs `pretrained`")
         return TaggerRun(data, settings, dev=dev, vectors=vectors, device=device)
     if vectors is not None:
         raise UsageError("`vectors` and `pretrained` contradict each other")
     if settings.unit == "char" or settings.one_way or data.layout.format == "pairs":
         raise UsageError("`pretrained` is for words that are seen from both sides")
+    tuning = settings.tuning()
     encoder = open_encoder(settings.pretrained)
-    return PretrainedTaggerRun(data, encoder, settings.tuning(), dev=dev, device=device)
+    return PretrainedTaggerRun(data, encoder, tuning, dev=dev, device=device)

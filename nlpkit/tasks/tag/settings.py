@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from nlpkit.errors import NlpkitError, UsageError
-from nlpkit.models.finetune_settings import FineTuneSettings
-from nlpkit.nn.encoder_config import EncoderConfig
+from nlpkit.models.finetune_settings import FineTuneSettings, refuse_given
+from nlpkit.nn.encoder_config import EncoderConfig, EncoderKind, NormPlace, Positions
 from nlpkit.nn.settings import EncoderSettings
 from nlpkit.settings import LONGEST, MODEL, TRAINING, WIDEST, changed, option
 from nlpkit.training.settings import TrainerSettings, epochs
@@ -15,6 +15,7 @@ from nlpkit.training.settings import TrainerSettings, epochs
 Switch = Literal["auto", "yes", "no"]
 FEW_TOKENS = 100_000
 FEW_TAGS = 64  # a CRF looks at all pairs of them
+_CONTEXT = {"hidden", "layers", "positions", "norm"}  # what an encoder is made of
 EPOCH_TOKENS = 600_000  # to see in all, if 12 to 30 times the data is that much
 
 
@@ -29,6 +30,19 @@ class TagTuning(FineTuneSettings):
     epochs: int = 3
     unit: Literal["word"] = "word"
     one_way: bool = False
+    context: EncoderKind | None = None  # an encoder over the states
+    hidden: int = EncoderSettings.hidden
+    layers: int = EncoderSettings.layers
+    positions: Positions = EncoderSettings.positions
+    norm: NormPlace = EncoderSettings.norm
+
+    def context_config(self, n_in: int) -> EncoderConfig | None:
+        """The encoder over states of ``n_in`` numbers each, if there is one."""
+        if self.context is None:
+            return None
+        return EncoderConfig(
+            self.context, n_in, self.hidden, self.layers, False, self.positions, self.norm
+        )
 
 
 @dataclass(frozen=True)
@@ -42,11 +56,13 @@ class TaggerSettings(EncoderSettings, TrainerSettings):
     unit: Literal["word", "char"] | None = option(
         None, "What a token is: a word, or one character.", shown_default="word"
     )
-    encoder: Literal["lstm", "gru", "cnn", "transformer"] = option(
-        "lstm", "What looks at the context."
+    encoder: EncoderKind | None = option(
+        None,
+        "What looks at the context; with --pretrained, a further encoder over its states.",
+        shown_default="lstm; none with --pretrained",
     )
     pretrained: str | None = option(
-        None, "A BERT, ELMo or GPT to stand on, instead of --encoder.", metavar="MODEL"
+        None, "A BERT, ELMo or GPT that gives the states of words.", metavar="MODEL"
     )
     freeze: str | None = changed(FineTuneSettings, "freeze", None, group=MODEL)
     layer_decay: float = changed(
@@ -105,15 +121,22 @@ class TaggerSettings(EncoderSettings, TrainerSettings):
 
     def encoder_config(self, n_in: int) -> EncoderConfig:
         """The encoder over words of ``n_in`` numbers each."""
+        assert self.encoder is not None
         return EncoderConfig(
             self.encoder, n_in, self.hidden, self.layers, self.one_way, self.positions, self.norm
         )
 
     def tuning(self) -> TagTuning:
-        """What was given, for a tagger on ``pretrained``."""
+        """What was given, for a tagger on ``pretrained``; what does nothing there is refused."""
+        if self.encoder is None:
+            refuse_given(self, _CONTEXT, "needs `encoder`, with `pretrained`")
         names = {field.name for field in fields(TagTuning)}
+        unused = {field.name for field in fields(self)} - names - {"encoder"}
+        refuse_given(self, unused, "does nothing with `pretrained`")
+        _check_encoder(self.encoder, self.positions, self.norm)
         given = {name: value for name, value in vars(self).items() if name in names}
-        return TagTuning(**{name: value for name, value in given.items() if value is not None})
+        given = {name: value for name, value in given.items() if value is not None}
+        return TagTuning(**given, context=self.encoder)
 
     def resolve(
         self, *, entities: bool, tokens: int, tags: int, pairs: bool = False
@@ -129,8 +152,8 @@ class TaggerSettings(EncoderSettings, TrainerSettings):
                 "a CRF decides on the whole sentence, words behind included, so it is not one-way",
                 hint="`crf` no, or without `one_way`",
             )
-        if self.encoder != "transformer" and (self.positions, self.norm) != ("decay", "pre"):
-            raise UsageError("`positions` and `norm` need `encoder` transformer")
+        refuse_given(self, {"freeze", "layer_decay", "pieces"}, "needs `pretrained`")
+        _check_encoder(self.encoder, self.positions, self.norm)
         unit = self.unit or ("char" if pairs else "word")
         by_word = unit == "word"
         chain = (entities or (by_word and tags <= FEW_TAGS)) and not self.one_way
@@ -144,6 +167,7 @@ class TaggerSettings(EncoderSettings, TrainerSettings):
             batch_tokens=min(256, max(128, tokens // 400)),
             lr=4e-3 if tokens < FEW_TOKENS and entities else 2e-3,
             unit=unit,
+            encoder="lstm",
         )
         return replace(
             found,
@@ -151,6 +175,11 @@ class TaggerSettings(EncoderSettings, TrainerSettings):
             affixes=_decided(self.affixes, affixes),
             chars=self.chars if by_word else "none",
         )
+
+
+def _check_encoder(encoder: EncoderKind | None, positions: Positions, norm: NormPlace) -> None:
+    if encoder != "transformer" and (positions, norm) != ("decay", "pre"):
+        raise UsageError("`positions` and `norm` need `encoder` transformer")
 
 
 def _decided(switch: Switch, auto: bool) -> Switch:
@@ -164,6 +193,7 @@ class ResolvedTagger(TaggerSettings):
     """Settings that the data has decided."""
 
     unit: Literal["word", "char"]
+    encoder: EncoderKind
     dropout: float
     word_dropout: float
     part_dropout: float

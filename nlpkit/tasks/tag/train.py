@@ -20,7 +20,7 @@ from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.registry import TAGGER
 from nlpkit.tasks.tag.batches import TaggedData, cut_long, cut_tagged
 from nlpkit.tasks.tag.check import find_illegal
-from nlpkit.tasks.tag.features import MIX, Lexicon
+from nlpkit.tasks.tag.features import MIX, FeatureExtractor
 from nlpkit.tasks.tag.model import TaggerModel
 from nlpkit.tasks.tag.predictor import INNER_SCHEME, Tagger
 from nlpkit.tasks.tag.settings import TaggerSettings
@@ -116,12 +116,14 @@ class TaggerRun(Run):
         self.tags = Vocab.from_counts(with_companions(counts, data.scheme), specials=())
         words, matrix = _given_vectors(formats.given(vectors))
         tokens = [sentence.tokens[piece] for sentence, piece in pieces]
-        self.lexicon = Lexicon.build(
+        self.extractor = FeatureExtractor.build(
             (word for row in tokens for word in row),
             words,
             affixes=self.settings.affixes == "yes",
         )
-        self._arrays = TaggedData(tokens, [self.tags.encode(row) for row in tag_rows], self.lexicon)
+        self._arrays = TaggedData(
+            tokens, [self.tags.encode(row) for row in tag_rows], self.extractor
+        )
         self._batches = Batches(
             self._arrays.tokens, tokens=self.settings.batch_tokens, seed=settings.seed
         )
@@ -132,8 +134,7 @@ class TaggerRun(Run):
         with seeded(settings.seed, 0, self.device):
             self.model = TaggerModel(
                 self.settings,
-                self.lexicon.words,
-                len(self.lexicon.characters),
+                self.extractor,
                 len(self.tags),
                 self._arrays.features.clues,
                 self._arrays.counts,
@@ -143,7 +144,7 @@ class TaggerRun(Run):
             ).to(self.device)
         scheme = f", {data.scheme} entities" if data.scheme else ""
         self.summary = (
-            f"{len(data.sentences):,} sentences, {len(self.lexicon.words):,} words, "
+            f"{len(data.sentences):,} sentences, {len(self.extractor.words):,} words, "
             f"{len(self.tags):,} tags{scheme}"
         )
         self._arrays.features = self.model.prepared(self._arrays.features)
@@ -161,7 +162,7 @@ class TaggerRun(Run):
     def _optimizers(self) -> list[torch.optim.Optimizer]:
         """AdamW for all but tables, of which only the rows in a batch are looked at."""
         lr, batch = self.settings.lr, self.settings.batch_tokens
-        tables = self.model.words.tables()
+        tables = self.model.tokens.words.tables()
         clues = [] if self.model.clues is None else [self.model.clues.near, self.model.clues.far]
         by_row = {id(table) for table in (*tables, *(clue.table.weight for clue in clues))}
         others = [p for p in self.model.parameters() if id(p) not in by_row]
@@ -180,7 +181,7 @@ class TaggerRun(Run):
 
     def _check_memory(self) -> None:
         """Refuse what is too large by the sizes that can be set, whatever the data adds."""
-        settings, words = self.settings, len(self.lexicon.words)
+        settings, words = self.settings, len(self.extractor.words)
         encoder = settings.encoder_config(MIX).count_parameters()
         check_training_memory(
             encoder + (words + MIX) * settings.word_dim,
@@ -209,7 +210,7 @@ class TaggerRun(Run):
         weights = {name: value.cpu().numpy() for name, value in self.model.weights().items()}
         return Tagger(
             self.settings,
-            self.lexicon,
+            self.extractor,
             self.tags,
             weights,
             scheme=self.data.scheme,
@@ -218,7 +219,7 @@ class TaggerRun(Run):
 
     def result(self) -> Tagger:
         """The trained model, with the best weights when there were held-out sentences."""
-        metrics: dict[str, float] = {"tags": len(self.tags), "words": len(self.lexicon.words)}
+        metrics: dict[str, float] = {"tags": len(self.tags), "words": len(self.extractor.words)}
         best = self.trainer.counters.best_loss
         if best is not None:
             metrics["dev_f1" if self.data.scheme else "dev_accuracy"] = 1 - best

@@ -16,22 +16,22 @@ from nlpkit.tasks.tag.features import (
     MIX,
     SHAPE_BUCKETS,
     VECTOR_MIX,
-    Lexicon,
+    FeatureExtractor,
 )
 from nlpkit.tasks.tag.settings import ResolvedTagger
 
 
 def check_weights(
-    weights: Weights, settings: ResolvedTagger, lexicon: Lexicon, n_tags: int, where: str
+    weights: Weights, settings: ResolvedTagger, extractor: FeatureExtractor, n_tags: int, where: str
 ) -> None:
     """Refuse weights that are not those of a tagger with these settings, words and tags."""
     if settings.layers > len(weights):
         raise NlpkitError(f"{where} has too few tensors for {settings.layers} layers", hint=AGAIN)
     vectors = weights.get("words.vectors")
     vector_dim = 0
-    if lexicon.vector_words and vectors is not None and vectors.ndim == 2:
+    if extractor.words.vector_words and vectors is not None and vectors.ndim == 2:
         vector_dim = vectors.shape[1]
-    shapes = tensor_shapes(settings, lexicon, n_tags, vector_dim)
+    shapes = tensor_shapes(settings, extractor, n_tags, vector_dim)
     whole = [name for name in shapes if name.endswith("known")]
     sizes = check_tensors(weights, shapes, where, whole=whole)
     for reach in ("near", "far") if settings.clues == "yes" else ():
@@ -41,13 +41,13 @@ def check_weights(
 
 
 def tensor_shapes(
-    settings: ResolvedTagger, lexicon: Lexicon, n_tags: int, vector_dim: int
+    settings: ResolvedTagger, extractor: FeatureExtractor, n_tags: int, vector_dim: int
 ) -> dict[str, Shape]:
     """Every tensor by name; ``vector_dim`` is the length of given vectors, 0 without any."""
-    size = MIX + (VECTOR_MIX if lexicon.vector_words else 0)
+    size = MIX + (VECTOR_MIX if extractor.words.vector_words else 0)
     encoder = settings.encoder_config(size)
     return {
-        **within("words.", _word_shapes(settings, lexicon, size, vector_dim)),
+        **within("words.", _word_shapes(settings, extractor, size, vector_dim)),
         **within("encoder.", encoder.shapes()),
         "output.weight": (n_tags, encoder.size),
         "output.bias": (n_tags,),
@@ -57,28 +57,28 @@ def tensor_shapes(
 
 
 def _word_shapes(
-    settings: ResolvedTagger, lexicon: Lexicon, size: int, vector_dim: int
+    settings: ResolvedTagger, extractor: FeatureExtractor, size: int, vector_dim: int
 ) -> dict[str, Shape]:
-    buckets = AFFIX_BUCKETS if lexicon.affixes else SHAPE_BUCKETS
+    buckets = AFFIX_BUCKETS if extractor.affixes else SHAPE_BUCKETS
     width = settings.word_dim + AFFIX_DIM
     shapes: dict[str, Shape] = {
-        "word.weight": (len(lexicon.words), settings.word_dim),
+        "word.weight": (len(extractor.words), settings.word_dim),
         "affixes.weight": (buckets, AFFIX_DIM),
     }
     if settings.chars != "none":
         width += CHAR_FILTERS
-        shapes["chars.embedding.weight"] = (len(lexicon.characters), CHAR_DIM)
+        shapes["chars.embedding.weight"] = (len(extractor.characters), CHAR_DIM)
     if settings.chars == "cnn":
         shapes["chars.convolution.weight"] = (CHAR_FILTERS, CHAR_DIM, CHAR_KERNEL)
         shapes["chars.convolution.bias"] = (CHAR_FILTERS,)
     elif settings.chars == "lstm":
         inner = EncoderConfig("lstm", CHAR_DIM, CHAR_FILTERS // 2)
         shapes |= within("chars.", inner.shapes())
-    if lexicon.vector_words:
+    if extractor.words.vector_words:
         width += vector_dim
-        shapes["vectors"] = (len(lexicon.vector_words) + 1, vector_dim)
+        shapes["vectors"] = (len(extractor.words.vector_words) + 1, vector_dim)
         if settings.fine_tune:
-            shapes["correction.weight"] = (len(lexicon.words), vector_dim)
+            shapes["correction.weight"] = (len(extractor.words), vector_dim)
     return {**shapes, "mix.weight": (size, width), "mix.bias": (size,)}
 
 

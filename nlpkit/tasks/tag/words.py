@@ -13,9 +13,8 @@ import numpy as np
 from nlpkit.nn.encoder_config import EncoderConfig
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, under
 from nlpkit.tasks.tag.clues import FAR_CLUES, find_rows
-from nlpkit.tasks.tag.features import CHAR_DIM, CHAR_FILTERS, SLOPE, Lexicon, WordFeatures
+from nlpkit.tasks.tag.features import CHAR_DIM, CHAR_FILTERS, SLOPE, FeatureExtractor, WordFeatures
 from nlpkit.tasks.tag.settings import ResolvedTagger
-from nlpkit.text.vocab import UNK
 
 WORDS_AT_ONCE = 128
 REACHES = ("near", "far")  # tables of clues
@@ -40,16 +39,16 @@ class NumpyWords:
     def __init__(
         self,
         settings: ResolvedTagger,
-        lexicon: Lexicon,
+        extractor: FeatureExtractor,
         weights: Weights,
         clues: Weights,
         enter: Callable[[Floats], Floats],
     ) -> None:
-        self.settings, self.lexicon, self.weights = settings, lexicon, weights
+        self.settings, self.extractor, self.weights = settings, extractor, weights
         self.clue_tables = [_ClueTable(under(f"{reach}.", clues)) for reach in REACHES if clues]
         self.clue_of_vector = clues.get("of_vector.weight")  # (places K, vector)
         self.clue_width = sum(part.table.shape[1] for part in self.clue_tables)
-        self.unknown = lexicon.words.ids[UNK]
+        self.unknown = extractor.words.unknown
         self._enter = enter
         self._rows: dict[str, int] = {}
         mixed = np.zeros((1, len(weights["mix.bias"])), np.float32)
@@ -84,7 +83,7 @@ class NumpyWords:
         end = begin + len(words)
         if end > len(self.first):
             self.first, self.said = _longer(self.first, 2 * end), _longer(self.said, 2 * end)
-        features = self.lexicon.features(words)
+        features = self.extractor.features(words)
         self.first[begin:end] = self._enter(self._encode(features))
         self.said[begin:end] = self._score_clues(features)
         self._rows.update(zip(words, range(begin, end), strict=True))

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from nlpkit.metrics.text import bleu
 from nlpkit.plots import figure, save_figure
-from nlpkit.tasks.translate.codecs import Codec, SubwordTokens
+from nlpkit.tasks.translate.codecs import SideCodec
 from nlpkit.tasks.translate.data import Pair
+from nlpkit.text.subwords import Subwords
 
 _BUCKETS = 6
 
@@ -22,9 +23,9 @@ class LengthScore(NamedTuple):
     bleu: float
 
 
-def token_splitter(codec: Codec) -> Callable[[str], Sequence[str]]:
+def token_splitter(codec: SideCodec) -> Callable[[str], Sequence[str]]:
     """What error rates are counted in: words, or the tokens of a model that has no words."""
-    if isinstance(codec.tokens, SubwordTokens):
+    if isinstance(codec.tokens, Subwords):
         return str.split
     return lambda text: [token for token, _ in codec.tokens.split(text)]
 

@@ -19,14 +19,19 @@ from nlpkit.generate.sampling import SamplingSettings
 from nlpkit.generate.targets import sample_targets
 from nlpkit.models.seq2seq import EncoderDecoder, Memory, empty_seq2seq
 from nlpkit.models.seq2seq_settings import END, PAD, UNKNOWN, Seq2SeqArchitecture
-from nlpkit.tasks.translate.codecs import Codec, SubwordTokens, read_codec
+from nlpkit.tasks.translate.codecs import SideCodec
 from nlpkit.tasks.translate.data import Pair
 from nlpkit.tasks.translate.loops import cut_loops
 from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
 from nlpkit.tasks.translate.terms import Term, find_terms
+from nlpkit.text.codec import save_codec
+from nlpkit.text.subwords import Subwords
 from nlpkit.training.batches import Ragged, plan
 
 _SPARE = 10  # tokens that an answer may have beyond its share
+_MUCH = 1_000  # tokens to read from which on loading the compiled step pays
+_VERY_MUCH = 50_000  # and compiling it
+_NARROW = 32  # a narrower model has no 8-bit weights, and little to gain
 
 
 @dataclass
@@ -59,8 +64,8 @@ class Translator(modeldir.Model):
     def __init__(
         self,
         model: EncoderDecoder,
-        source: Codec,
-        target: Codec,
+        source: SideCodec,
+        target: SideCodec,
         config: modeldir.ModelConfig | None = None,
     ) -> None:
         self.model, self.source, self.target = model, source, target
@@ -68,6 +73,7 @@ class Translator(modeldir.Model):
             kind=registry.SEQ2SEQ, settings={"architecture": model.settings.to_dict()}
         )
         self.too_long = 0  # sources that had to be cut
+        self._read = 0  # tokens so far
 
     def __repr__(self) -> str:
         shape = self.model.settings
@@ -80,9 +86,9 @@ class Translator(modeldir.Model):
 
     def write(self, folder: Path) -> None:
         """Write everything but ``config.json`` into a folder that ``modeldir.create`` gave."""
-        self.source.write(folder, "source")
+        save_codec(self.source, folder, "source")
         if self.target is not self.source:
-            self.target.write(folder, "target")
+            save_codec(self.target, folder, "target")
         tensors = dict(self.model.state_dict())
         if self.model.settings.joint:
             tensors.pop("source_table.weight")
@@ -98,10 +104,10 @@ class Translator(modeldir.Model):
         shape = Seq2SeqArchitecture.from_dict(
             config.settings.get("architecture"), f"{where}.architecture"
         )
-        source = read_codec(folder, "source", shape.padded(shape.source_vocab))
+        source = SideCodec.read(folder / "source", n_ids=shape.padded(shape.source_vocab))
         target = source
         if not shape.joint or any(folder.glob("target.*")):
-            target = read_codec(folder, "target", shape.padded(shape.target_vocab))
+            target = SideCodec.read(folder / "target", n_ids=shape.padded(shape.target_vocab))
         for name, codec, size in (
             ("source", source, shape.source_vocab),
             ("target", target, shape.target_vocab),
@@ -127,6 +133,7 @@ class Translator(modeldir.Model):
         if self.device.type != "cpu":
             raise NlpkitError("8-bit weights are for the CPU", hint="`device` cpu")
         self.model.quantize()
+        self.model.compiled = None
 
     # --- use ------------------------------------------------------------------------------------
 
@@ -178,6 +185,7 @@ class Translator(modeldir.Model):
             )
         self.model.eval()
         rows = self.encode_sources(texts)
+        self._make_fast(sum(map(len, rows)))
         full = [number for number, row in enumerate(rows) if len(row) > 1 or not self._blank(row)]
         answers: list[list[Answer]] = [[Answer("", 0.0, 0.0, [])] for _ in rows]
         lengths = [len(rows[number]) for number in full]
@@ -198,6 +206,32 @@ class Translator(modeldir.Model):
                 ]
         return answers
 
+    def _make_fast(self, tokens: int) -> None:
+        """Once there is much to do, a Transformer on a CPU writes by its compiled step.
+
+        Not one that is being trained: the step has its own copy of the weights.
+        """
+        self._read += tokens
+        shape = self.model.settings
+        if self._read < _MUCH or self.model.compiled is not None or self.device.type != "cpu":
+            return
+        if any(parameter.requires_grad for parameter in self.model.parameters()):
+            return
+        if shape.model == "transformer" and shape.dim >= _NARROW:
+            from nlpkit.kernels.compiling import ENABLED, is_compiled
+            from nlpkit.kernels.decoder import advance
+
+            if ENABLED and (self._read >= _VERY_MUCH or is_compiled(advance)):
+                self.compile()
+
+    def compile(self) -> None:
+        """Let a Transformer that will only be used write by its compiled step."""
+        from nlpkit.models.seq2seq_cpu import CompiledDecoder
+        from nlpkit.models.seq2seq_transformer import TransformerSeq2Seq
+
+        if isinstance(self.model, TransformerSeq2Seq):
+            self.model.compiled = CompiledDecoder(self.model)
+
     @staticmethod
     def _blank(row: Sequence[int]) -> bool:
         return len(row) == 1
@@ -213,9 +247,7 @@ class Translator(modeldir.Model):
     ) -> list[list[Hypothesis]]:
         prefix = self.target.encode(settings.prefix) if settings.prefix else []
         self._check_written(prefix, settings.prefix)
-        limits = [int(settings.max_length * len(row)) + _SPARE + len(prefix) for row in rows]
-        if self.longest is not None:
-            limits = [min(limit, self.longest) for limit in limits]
+        limits = self._limits(rows, settings.max_length, len(prefix))
         memory = self.encode_batch(rows)
         look = look or settings.copy_unknown
         if settings.sampling:
@@ -244,6 +276,16 @@ class Translator(modeldir.Model):
         )
         return beam_search(self.model, memory, beam, limits, prefix=prefix, constraints=wanted)
 
+    def _limits(self, rows: list[list[int]], share: float, prefix: int) -> list[int]:
+        """Tokens that each answer may have: in proportion to its source, but no more than the
+        longest targets of the training data or, if that is more, its source has."""
+        most = self.model.settings.max_length
+        limits = []
+        for row in rows:
+            bound = most if self.longest is not None else max(most, len(row) + _SPARE)
+            limits.append(min(int(share * len(row)) + _SPARE, bound) + prefix)
+        return [min(limit, self.longest or limit) for limit in limits]
+
     def _check_written(self, ids: Sequence[int], text: str) -> None:
         """Refuse what the model never writes."""
         known = None if self.model.written_ids is None else set(self.model.written_ids.tolist())
@@ -255,7 +297,7 @@ class Translator(modeldir.Model):
         places = None if self.model.written_ids is None else self.model.label_table()
         phrases = []
         for term in find_terms(text, terms):
-            space = " " if isinstance(self.target.tokens, SubwordTokens) else ""
+            space = " " if isinstance(self.target.tokens, Subwords) else ""
             ids = self.target.encode(space + term.target)
             self._check_written(ids, term.target)
             phrases.append(tuple(ids if places is None else places[torch.tensor(ids)].tolist()))
@@ -264,12 +306,12 @@ class Translator(modeldir.Model):
     def _answer(self, source: str, found: Hypothesis, settings: PredictSettings) -> Answer:
         unknown: list[str] = []
         if settings.copy_unknown and found.attention is not None:
-            pieces = [token for token, _ in self.source.pieces(source)]
+            tokens = [token for token, _ in self.source.split(source)]
             for place, index in enumerate(found.ids):
-                if index == UNKNOWN and pieces:
-                    looked = found.attention[place, : len(pieces)]  # not at the end mark
-                    unknown.append(pieces[int(looked.argmax())])
-        text, cut = self.target.decode(found.ids, unknown).strip(), 0
+                if index == UNKNOWN and tokens:
+                    looked = found.attention[place, : len(tokens)]  # not at the end mark
+                    unknown.append(tokens[int(looked.argmax())])
+        text, cut = self.target.fill(found.ids, unknown).strip(), 0
         if not settings.keep_loops:
             text, cut = cut_loops(source.partition("\t")[0], text)
         return Answer(

@@ -195,9 +195,9 @@ class PredictSettings:
     )
     max_length: float = option(
         2.0,
-        "Longest answer, in lengths of the source (and 10 tokens).",
+        "Longest answer, in lengths of the source (and 10 tokens); train's --max-length at most.",
         low=0.01,
-        high=1000.0,
+        high=100.0,
         group=DECODING,
     )
     no_repeat_ngram: int = option(

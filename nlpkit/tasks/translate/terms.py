@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from nlpkit import textio
@@ -51,12 +51,3 @@ def find_terms(text: str, terms: Iterable[Term]) -> list[Term]:
                 found.append(term)
                 break
     return found
-
-
-def count_missing(texts: Sequence[str], answers: Sequence[str], terms: Sequence[Term]) -> int:
-    """How many terms of the sources are not in their answers."""
-    return sum(
-        term.target.casefold() not in answer.casefold()
-        for text, answer in zip(texts, answers, strict=True)
-        for term in find_terms(text, terms)
-    )

@@ -16,7 +16,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.models.build import make_optimizers
 from nlpkit.models.seq2seq import EncoderDecoder, build_seq2seq
 from nlpkit.models.seq2seq_settings import END, PAD, UNKNOWN, Seq2SeqArchitecture
-from nlpkit.tasks.translate.codecs import Codec, make_codec
+from nlpkit.tasks.translate.codecs import SideCodec, make_codec
 from nlpkit.tasks.translate.data import Pair, without_empty
 from nlpkit.tasks.translate.model import Translator
 from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
@@ -235,7 +235,7 @@ class TranslateRun(Run):
         return translator
 
 
-def _make_codecs(pairs: Sequence[Pair], settings: TranslateSettings) -> tuple[Codec, Codec]:
+def _make_codecs(pairs: Sequence[Pair], settings: TranslateSettings) -> tuple[SideCodec, SideCodec]:
     source, target = settings.tokenizers
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     if settings.joint:

@@ -1,0 +1,185 @@
+"""One more token of each hypothesis of an encoder-decoder as one compiled function, for a CPU.
+
+As in ``transformer``, the many small operations of a token are written out as loops. A layer of the
+decoder attends to what was written, then to the source, whose keys and values were made once and
+are shared by all hypotheses of a sentence.
+
+N sentences with K hypotheses each are R = N K rows; C is the width, H heads of size D, T tokens of
+the longest target, S of the longest source, L layers, V ids.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nlpkit.kernels.compiling import kernel
+from nlpkit.kernels.matvec import NONE, Stack, compiled, multiply
+from nlpkit.kernels.transformer import mix, normalize, rotate, scale
+
+_CHUNK = 64  # scores whose highest is looked for at once
+
+
+class DecoderWeights(NamedTuple):
+    """Everything a step reads; what a model does not have is of size 0."""
+
+    embedding: Any  # (V, C), scaled
+    position: Any  # (T, C)
+    rotations: Any  # (T, D / 2), complex: the rotation of each position
+    norms: Any  # (3 L + 1, 2, C): gains and biases; of pre-norm one more stands at the end
+    gains: Any  # (L, 2, D): of normalised queries and keys, towards the target and the source
+    qkv: Stack  # (L, 3 C, C)
+    output: Stack  # (L, C, C)
+    query: Stack  # (L, C, C): towards the source
+    found: Stack  # (L, C, C): what was found there
+    up: Stack  # (L, 4 C, C)
+    down: Stack  # (L, C, 4 C)
+
+
+class Source(NamedTuple):
+    """What the encoder made of the sentences."""
+
+    keys: Any  # (N, L, H, S, D)
+    values: Any
+    lengths: Any  # (N,): tokens that are no padding, from the left
+
+
+@compiled
+def advance(
+    weights: Any,  # DecoderWeights
+    keys: Any,  # (L, R, H, T, D)
+    values: Any,
+    place: int,  # where the new tokens stand
+    source: Any,  # Source
+    ids: Any,  # (R,)
+    post: bool,  # whether norms stand after each sum
+    activation: int,
+    threads: int,
+) -> Any:
+    """What the head scores (R, C) after one more id; keys and values go into the cache."""
+    if place >= keys.shape[3]:
+        raise IndexError("a token is beyond the longest target")
+    x = np.empty((len(ids), weights.embedding.shape[1]), np.float32)
+    for r in range(len(ids)):
+        if ids[r] < 0 or ids[r] >= len(weights.embedding):
+            raise IndexError("an id is not in the vocabulary")
+        x[r] = weights.embedding[ids[r]]
+        if len(weights.position):
+            x[r] += weights.position[place]
+    h, added = np.empty_like(x), np.empty_like(x)
+    qkv = np.empty((len(x), weights.qkv.weight.shape[1]), np.float32)
+    wide = np.empty((len(x), weights.up.weight.shape[1]), np.float32)
+    for layer in range(len(keys)):
+        norms = weights.norms[3 * layer : 3 * layer + 3]
+        _enter(x, h, norms[0], post)
+        multiply(weights.qkv, layer, h, qkv, NONE, threads)
+        _attend_target(weights, layer, qkv, keys[layer], values[layer], place, h)
+        multiply(weights.output, layer, h, added, NONE, threads)
+        _leave(x, added, norms[0], post)
+        _enter(x, h, norms[1], post)
+        multiply(weights.query, layer, h, added, NONE, threads)
+        _attend_source(weights, layer, added, source, h)
+        multiply(weights.found, layer, h, added, NONE, threads)
+        _leave(x, added, norms[1], post)
+        _enter(x, h, norms[2], post)
+        multiply(weights.up, layer, h, wide, activation, threads)
+        multiply(weights.down, layer, wide, added, NONE, threads)
+        _leave(x, added, norms[2], post)
+    if not post:
+        normalize(x, x)
+        scale(x, weights.norms[-1])
+    return x
+
+
+@compiled
+def _enter(x: Any, h: Any, norm: Any, post: bool) -> None:
+    """What a part of a layer is given: the stream, normalised if norms stand before."""
+    if post:
+        h[:] = x
+    else:
+        normalize(x, h)
+        scale(h, norm)
+
+
+@compiled
+def _leave(x: Any, added: Any, norm: Any, post: bool) -> None:
+    """What a part of a layer found is added to the stream."""
+    for r in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            x[r, i] += added[r, i]
+    if post:
+        normalize(x, x)
+        scale(x, norm)
+
+
+@compiled
+def _attend_target(
+    weights: Any, layer: int, qkv: Any, keys: Any, values: Any, place: int, out: Any
+) -> None:
+    """What each head finds in what was written: keys (R, H, T, D), qkv (R, 3 C), out (R, C)."""
+    heads, size = keys.shape[1], keys.shape[3]
+    vectors = qkv.reshape(len(qkv), 3 * heads, size)
+    mixed = out.reshape(len(qkv), heads, size)
+    scores = np.empty(place + 1, np.float32)
+    for r in range(len(qkv)):
+        if len(weights.gains):
+            queries_and_keys = vectors[r, : 2 * heads]
+            normalize(queries_and_keys, queries_and_keys)
+            queries_and_keys *= weights.gains[layer, 0]
+        if len(weights.rotations):
+            rotate(vectors[r, : 2 * heads], weights.rotations[place])
+        for h in range(heads):
+            keys[r, h, place] = vectors[r, heads + h]
+            values[r, h, place] = vectors[r, 2 * heads + h]
+            q, found = vectors[r, h : h + 1], mixed[r, h : h + 1]
+            mix(q, keys[r, h], values[r, h], 0, place + 1, scores, found)
+
+
+@compiled
+def _attend_source(weights: Any, layer: int, queries: Any, source: Any, out: Any) -> None:
+    """What each head finds in the source: queries and out (R, C)."""
+    heads, size = source.keys.shape[2], source.keys.shape[4]
+    vectors = queries.reshape(len(queries), heads, size)
+    mixed = out.reshape(len(queries), heads, size)
+    beams = len(queries) // len(source.keys)
+    scores = np.empty(source.keys.shape[3], np.float32)
+    for r in range(len(queries)):
+        if len(weights.gains):
+            normalize(vectors[r], vectors[r])
+            vectors[r] *= weights.gains[layer, 1]
+        n = r // beams
+        for h in range(heads):
+            keys, values = source.keys[n, layer, h], source.values[n, layer, h]
+            q, found = vectors[r, h : h + 1], mixed[r, h : h + 1]
+            mix(q, keys, values, 0, source.lengths[n], scores, found)
+
+
+@kernel(fastmath={"nnan", "nsz", "reassoc"})  # scores may be infinite
+def best_ids(scores: Any, count: int) -> Any:
+    """The highest scores of each row (R, count), the highest first, and their ids.
+
+    Of a chunk of scores only the highest is looked at, unless it is among the best so far. Of equal
+    scores the first comes first.
+    """
+    ids = np.zeros((len(scores), count), np.int64)
+    values = np.full((len(scores), count), np.float32(-np.inf))
+    size = scores.shape[1]
+    for r in range(len(scores)):
+        for start in range(0, size, _CHUNK):
+            end = min(start + _CHUNK, size)
+            highest = scores[r, start]
+            for i in range(start, end):
+                highest = max(highest, scores[r, i])
+            if highest <= values[r, count - 1]:
+                continue
+            for i in range(start, end):
+                score = scores[r, i]
+                if score <= values[r, count - 1]:
+                    continue
+                place = count - 1
+                while place > 0 and values[r, place - 1] < score:
+                    values[r, place], ids[r, place] = values[r, place - 1], ids[r, place - 1]
+                    place -= 1
+                values[r, place], ids[r, place] = score, i
+    return values, ids

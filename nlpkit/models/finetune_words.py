@@ -1,0 +1,147 @@
+"""Words on a pre-trained encoder: words to subwords, states of subwords to one state a word.
+
+A word's state is that of its first subword (of a causal model the last, which has seen the word),
+or the mean of all. A sentence that is longer than the encoder reads goes in windows that overlap;
+each word has the state of where it stands furthest from an edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nlpkit.models.finetune import PretrainedEncoder, Reading
+from nlpkit.nn.encoder import Encoded
+from nlpkit.nn.layer_mix import LayerMix
+from nlpkit.training.batches import Ragged, plan
+
+BATCH_TOKENS = 1024
+WordPooling = Literal["first", "mean"]
+
+
+class WordReading(NamedTuple):
+    """Words as an encoder reads them."""
+
+    reading: Reading
+    owners: list[int]  # for each id the number of its word, from 1 on; 0 for marks
+    places: list[int]  # for each word the id whose state is taken
+
+
+def word_windows(counts: Sequence[int], room: int) -> list[tuple[int, int]]:
+    """Stretches of words whose subwords fit into ``room``, a quarter of it into the one before.
+
+    >>> word_windows([1, 1, 2, 1, 1, 1], 4)
+    [(0, 3), (3, 6)]
+    >>> word_windows([1] * 9, 4)
+    [(0, 4), (3, 7), (6, 9)]
+    """
+    windows: list[tuple[int, int]] = []
+    start = 0
+    while True:
+        end, used = start, 0
+        while end < len(counts) and (used + counts[end] <= room or end == start):
+            used += counts[end]
+            end += 1
+        windows.append((start, end))
+        if end >= len(counts):
+            return windows
+        back, shared = end, 0
+        most = min(max(1, room // 4), room - counts[end])  # the next word has to fit in, too
+        while back - 1 > start and shared + counts[back - 1] <= most:
+            back -= 1
+            shared += counts[back]
+        start = back
+
+
+def mean_by_word(states: Tensor, owners: Tensor, words: int) -> Tensor:
+    """The mean state (B, W, C) of the subwords of each word; ``owners`` (B, T) are from 1 on."""
+    batch, _, width = states.shape
+    sums = states.new_zeros(batch, words + 1, width)
+    sums.scatter_add_(1, owners[:, :, None].expand_as(states), states)
+    counts = states.new_zeros(batch, words + 1)
+    counts.scatter_add_(1, owners, torch.ones_like(owners, dtype=states.dtype))
+    return (sums / counts.clamp_min(1)[:, :, None])[:, 1:]
+
+
+class WordStates(nn.Module):
+    """A ``TokenEncoder``: words in, one state of a BERT, ELMo or GPT for each word out."""
+
+    def __init__(self, encoder: PretrainedEncoder, pooling: WordPooling = "first") -> None:
+        super().__init__()
+        self.encoder, self.pooling = encoder, pooling
+        self.size = encoder.size
+        self.mix = LayerMix(encoder.layers) if encoder.layers > 1 else None
+
+    def read(self, words: Sequence[str]) -> WordReading:
+        """Words between marks; a word with more subwords than there is room for is cut."""
+        encoder = self.encoder
+        ids, counts = encoder.encode_words(words)
+        room = len(ids) if encoder.room is None else encoder.room - encoder.before - encoder.behind
+        reading = encoder.wrap(ids[:room])
+        owners = [word for word, count in enumerate(counts, 1) for _ in range(count)][:room]
+        owners = [0] * encoder.before + owners
+        owners += [0] * (len(reading.ids) - len(owners))
+        ends = np.minimum(np.cumsum(counts), room)
+        firsts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
+        chosen = ends - 1 if encoder.pools_last else np.minimum(firsts, room - 1)
+        return WordReading(reading, owners, (chosen + encoder.before).tolist())
+
+    def forward(self, layers: Tensor, owners: Tensor, places: Tensor) -> Tensor:
+        """Layers of states (L, B, T, C) -> states of words (B, W, C)."""
+        states = layers[0] if self.mix is None else self.mix(layers)  # (B, T, C)
+        if self.pooling == "mean":
+            return mean_by_word(states, owners, places.size(1))
+        return states.gather(1, places[:, :, None].expand(-1, -1, states.size(2)))
+
+    def encode(self, sentences: Sequence[Sequence[str]]) -> Encoded:
+        """The states of all words, (B, W, C); sentences of like length are read together."""
+        device = next(self.encoder.parameters()).device
+        windows = [
+            (number, *window)
+            for number, words in enumerate(sentences)
+            for window in self._windows(words)
+        ]
+        readings = [self.read(sentences[n][start:end]) for n, start, end in windows]
+        lengths = torch.tensor([len(words) for words in sentences], device=device)
+        longest = max(map(len, sentences), default=0)
+        found = torch.zeros(len(sentences), longest, self.size, device=device)
+        far = np.full((len(sentences), longest), -1)
+        for row, states in self._states(readings, device):
+            number, start, end = windows[row]
+            inside, count = np.arange(end - start), len(sentences[number])
+            # an edge of the sentence is none of the window's making
+            left = inside + (count if start == 0 else 0)
+            right = inside[::-1] + (count if end == count else 0)
+            depth = np.minimum(left, right)
+            better = depth > far[number, start:end]
+            far[number, start:end][better] = depth[better]
+            found[number, start:end][torch.from_numpy(better)] = states[torch.from_numpy(better)]
+        return Encoded(found, torch.arange(longest, device=device) < lengths[:, None])
+
+    def _windows(self, words: Sequence[str]) -> list[tuple[int, int]]:
+        encoder = self.encoder
+        if not words or encoder.room is None:
+            return [(0, len(words))] if words else []
+        room = encoder.room - encoder.before - encoder.behind
+        return word_windows(encoder.encode_words(words)[1], room)
+
+    def _states(
+        self, readings: Sequence[WordReading], device: torch.device
+    ) -> Iterator[tuple[int, Tensor]]:
+        """For each reading, by number, the states of its words (W, C)."""
+        columns = [
+            Ragged([one.reading.ids for one in readings]),
+            Ragged([one.reading.segments for one in readings]),
+            Ragged([one.owners for one in readings]),
+            Ragged([one.places for one in readings]),
+        ]
+        for rows in plan(columns[0].lengths, BATCH_TOKENS):
+            idx, mask = columns[0].pad(rows, self.encoder.pad_id).tensors(device)
+            segments, owners, places = (c.pad(rows).tensors(device)[0] for c in columns[1:])
+            states = self(self.encoder(idx, segments, mask), owners, places)
+            for row, words in zip(rows.tolist(), states, strict=True):
+                yield row, words[: len(readings[row].places)]

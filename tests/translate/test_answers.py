@@ -1,0 +1,47 @@
+"""What a translator makes of its sources: how long answers get, and what unknown words become."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_translators import small_model
+
+from nlpkit.models.seq2seq_settings import END
+from nlpkit.tasks.translate.codecs import make_codec
+from nlpkit.tasks.translate.model import Translator
+from nlpkit.tasks.translate.settings import PredictSettings
+
+LONGEST = 30  # tokens of the small models
+
+
+def endless(kind: str) -> Translator:
+    """A translator that never ends an answer by itself."""
+    model = small_model(kind, output_bias=True)
+    source, target = make_codec(["a b c d e f g h"], "word"), make_codec(["s t u v w x y"], "word")
+    with torch.no_grad():
+        assert model.head_bias is not None
+        model.head_bias.zero_()[END] = -1e3
+    return Translator(model, source, target)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "share", "most"),
+    [
+        ("lstm", 3, 2.0, 18),  # 2 x 4 tokens, the end counted, and 10
+        ("lstm", 3, 100.0, LONGEST),
+        ("lstm", 60, 100.0, 71),  # a longer source may have an answer of its length
+        ("transformer", 3, 100.0, LONGEST),
+        ("transformer", 60, 2.0, LONGEST),
+    ],
+)
+def test_an_answer_has_an_end_whatever_is_asked_for(
+    kind: str, words: int, share: float, most: int
+) -> None:
+    text = " ".join("abcdefgh"[n % 8] for n in range(words))
+    for settings in (
+        PredictSettings(beams=1, max_length=share),
+        PredictSettings(beams=2, max_length=share),
+        PredictSettings(sampling=True, max_length=share),
+    ):
+        [[answer]] = endless(kind).predict([text], settings)
+        assert len(answer.ids) == most - 1  # and the end
