@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from nlpkit import schema, textio
 from nlpkit.errors import NlpkitError
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 
 if TYPE_CHECKING:
-    from nlpkit.tasks.classify.data import Format as LabelFormat
+    from nlpkit.tasks.classify.data import LabelFormat
     from nlpkit.tasks.classify.predictor import Classifier
     from nlpkit.tasks.lm.model import GptModel
     from nlpkit.tasks.names.model import NamesModel
@@ -336,7 +336,7 @@ def _peek(data: Any) -> tuple[Any, Iterator[Any]]:
     return (start[0] if start else None), itertools.chain(start, items)
 
 
-def _blocks(text: Any, items: Iterator[Any] | None = None) -> Iterator[Block]:
+def _blocks(text: Any, items: Iterator[Any] | None = None) -> Iterator[TextBlock]:
     """Blocks of a file, of several files, or of lines; ``items`` are those already looked at."""
     path = _path(text)
     if path is not None:
@@ -349,7 +349,7 @@ def _blocks(text: Any, items: Iterator[Any] | None = None) -> Iterator[Block]:
     number = 1
     while lines := list(itertools.islice(items, _LINES_AT_ONCE)):
         whole = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-        yield Block(whole.encode(), "lines", number)
+        yield TextBlock(whole.encode(), "lines", number)
         number += whole.count("\n")
 
 

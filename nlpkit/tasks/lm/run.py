@@ -25,7 +25,7 @@ from nlpkit.tasks.lm.train import (
 )
 from nlpkit.tasks.lm.words import join_documents
 from nlpkit.text.codec import Codec, check_same_codec
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 from nlpkit.training.distributed import Processes
 from nlpkit.training.run import Run
 
@@ -36,7 +36,7 @@ _SIZES = ("layers", "heads", "dim", "block_size")
 class LmRun(Run):
     """One training: text in, a ``TextModel`` out, or a ``GptModel``.
 
-    >>> text = [Block(b"to be or not to be\\n" * 50, "-", 1)]
+    >>> text = [TextBlock(b"to be or not to be\\n" * 50, "-", 1)]
     >>> LmRun(text, LmSettings(model="ngram", order=3), tokenizer="word").train()
     <TextModel: ngram, 36 parameters, order 3, vocabulary 6>
     """
@@ -45,7 +45,7 @@ class LmRun(Run):
 
     def __init__(
         self,
-        blocks: Iterable[Block],
+        blocks: Iterable[TextBlock],
         settings: LmSettings,
         *,
         tokenizer: str | Codec | None = None,  # char, byte, word, a tokenizer.json, or what encodes
@@ -152,13 +152,13 @@ class LmRun(Run):
 class GptRun(LmRun):
     """One training of a GPT: text in, a ``GptModel`` out.
 
-    >>> text = [Block(b"to be or not to be\\n" * 50, "-", 1)]
+    >>> text = [TextBlock(b"to be or not to be\\n" * 50, "-", 1)]
     >>> settings = GptSettings(layers=1, dim=16, block_size=8, max_iters=3)
     >>> GptRun(text, settings).train()
     <GptModel: 3,720 parameters, 1 layers, 2 heads, width 16, context 8, vocabulary 8>
     """
 
-    def __init__(self, blocks: Iterable[Block], settings: GptSettings, **more: Any) -> None:
+    def __init__(self, blocks: Iterable[TextBlock], settings: GptSettings, **more: Any) -> None:
         super().__init__(blocks, LmSettings(**vars(settings)), **more)
 
 

@@ -23,7 +23,7 @@ from nlpkit.text.codec import Bytes, Codec
 from nlpkit.text.subwords import Subwords
 from nlpkit.text.word_codec import KINDS as WORD_KINDS
 from nlpkit.text.word_codec import Words
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 from nlpkit.training.batches import Batches
 
 _CHUNK = 1 << 22  # ids worked on at a time
@@ -37,7 +37,7 @@ class TokenFile(NamedTuple):
 
 
 def tokenize_stream(
-    blocks: Iterable[Block],
+    blocks: Iterable[TextBlock],
     tokenizer: str,
     folder: str,
     errors: str = "strict",
@@ -52,7 +52,7 @@ def tokenize_stream(
     ``tokenizer.json``; a ``codec`` that is there already is used instead. Between files of subwords
     stands an end-of-text mark. ``vocab_size`` and ``min_count`` limit the words.
 
-    >>> tokenize_stream([Block(b"to be", "-", 1)], "char", ".").ids.tolist()
+    >>> tokenize_stream([TextBlock(b"to be", "-", 1)], "char", ".").ids.tolist()
     [4, 3, 0, 1, 2]
     """
     if isinstance(codec, Bytes) or (codec is None and tokenizer == "byte"):
@@ -73,18 +73,18 @@ def tokenize_stream(
     return TokenFile(codec, _write(_subword_ids(blocks, codec, dtype, errors), dtype, folder))
 
 
-def _byte_ids(blocks: Iterable[Block]) -> Iterator[np.ndarray]:
+def _byte_ids(blocks: Iterable[TextBlock]) -> Iterator[np.ndarray]:
     for block in blocks:
         yield np.frombuffer(block.data, dtype=np.uint8)
 
 
-def _code_points(blocks: Iterable[Block], errors: str) -> Iterator[np.ndarray]:
+def _code_points(blocks: Iterable[TextBlock], errors: str) -> Iterator[np.ndarray]:
     for block in blocks:
         yield np.frombuffer(block.text(errors).encode("utf-32-le"), dtype="<u4")
 
 
 def _subword_ids(
-    blocks: Iterable[Block], codec: Subwords, dtype: np.dtype, errors: str
+    blocks: Iterable[TextBlock], codec: Subwords, dtype: np.dtype, errors: str
 ) -> Iterator[np.ndarray]:
     source, mark = None, codec.first_id
     for block in blocks:
