@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nlpkit.training.run import Progress, Run
     from nlpkit.vectors.store import Vectors
     from nlpkit.word2vec.model import Word2Vec
-    from nlpkit.word2vec.train import WordProgress
+    from nlpkit.word2vec.state import WordProgress
 
 PathName = str | os.PathLike[str]
 Text = PathName | Iterable[str] | Iterable[os.PathLike[str]]  # a file, lines, or several files

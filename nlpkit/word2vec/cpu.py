@@ -160,9 +160,8 @@ class CpuEngine:
         kept = counts * (self.keep / np.float64(2**32 - 1))  # (vocabulary,)
         if self.config.loss is Loss.HS:
             lengths = np.diff(self.tree.starts)
-            outputs = np.bincount(
-                self.tree.nodes, np.repeat(kept, lengths), minlength=len(self.output)
-            )
+            outputs = np.zeros(len(self.output))
+            np.add.at(outputs, self.tree.nodes, np.repeat(kept, lengths))
         elif self.config.loss is Loss.SOFTMAX:
             outputs = np.full(len(kept), kept.sum())
         else:

@@ -43,8 +43,10 @@ from nlpkit.vectors.settings import VectorFormat
 from nlpkit.vectors.store import Vectors, row_norms
 from nlpkit.vectors.words import ListedWords
 from nlpkit.word2vec.config import Arch, Word2VecConfig
+from nlpkit.word2vec.engines import EngineName
+from nlpkit.word2vec.state import TrainState, WordProgress
 from nlpkit.word2vec.store import IdStore, read_corpus, read_sentences
-from nlpkit.word2vec.train import EngineName, TrainState, Word2VecTrainer, WordProgress
+from nlpkit.word2vec.train import Word2VecTrainer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

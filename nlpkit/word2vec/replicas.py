@@ -63,9 +63,11 @@ class Replicas:
         return max(1, wanted // self.period) * self.period
 
     def matrices(self) -> tuple[Floats, Floats]:
-        """The merged ones, as an engine has them."""
-        found: tuple[Floats, Floats] = self.engines[0].matrices()
-        return found
+        """The merged ones: what threads have not merged yet is not part of the state."""
+        engine = self.engines[0]
+        columns = slice(engine.config.dim)
+        inputs, outputs = self._inputs[0, : engine.inputs], self._outputs[0, : engine.vocabulary]
+        return inputs[:, columns], outputs[:, columns]
 
     def set_rows(self, rows: slice, inputs: Floats) -> None:
         """Start from these vectors."""

@@ -19,6 +19,7 @@ from nlpkit.textio import TextBlock
 from nlpkit.vectors.folder import BUCKETS, CONTEXT, DOCUMENT_NAMES, MATRIX, VOCAB
 from nlpkit.word2vec.config import Word2VecConfig
 from nlpkit.word2vec.documents import Documents
+from nlpkit.word2vec.engines import EngineName
 from nlpkit.word2vec.model import (
     CHECKPOINT_KIND,
     IDS,
@@ -28,8 +29,9 @@ from nlpkit.word2vec.model import (
     hash_rows,
     identity,
 )
+from nlpkit.word2vec.state import TrainState
 from nlpkit.word2vec.store import IdStore
-from nlpkit.word2vec.train import EngineName, TrainState, Word2VecTrainer
+from nlpkit.word2vec.train import Word2VecTrainer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

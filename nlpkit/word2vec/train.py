@@ -301,11 +301,11 @@ class Word2VecTrainer:
             numbers = range(self._chunks_done, min(self._chunks_done + period, until))
             shares = [numbers[i :: len(workers)] for i in range(len(workers))]
             futures = [
-                pool.submit(lambda mine, worker: [self._train(n, worker) for n in mine], *each)
-                for each in zip(shares, workers, strict=True)
+                pool.submit(self._train_all, mine, worker)
+                for mine, worker in zip(shares, workers, strict=True)
             ]
             wait(futures)
-            found = {}
+            found: dict[int, tuple[float, int]] = {}
             for mine, future in zip(shares, futures, strict=True):
                 found.update(zip(mine, future.result(), strict=True))
             self._replicas.merge(pool)
@@ -313,6 +313,9 @@ class Word2VecTrainer:
                 self._loss_sum += found[number][0]
                 self._loss_count += found[number][1]
             self._chunks_done = numbers.stop
+
+    def _train_all(self, numbers: range, worker: Any) -> list[tuple[float, int]]:
+        return [self._train(number, worker) for number in numbers]
 
     def _train(self, number: int, worker: Any) -> tuple[float, int]:
         """Train the chunk of that number."""
