@@ -27,7 +27,7 @@ from nlpkit.schema import AGAIN
 from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.vocab import Vocab
 from nlpkit.textio import Block
-from nlpkit.textplot import sparkline
+from nlpkit.textplot import labelled_sparkline
 from nlpkit.training.run import Progress, Run
 from nlpkit.vectors.folder import BUCKETS, CONTEXT, MATRIX, NORMS, VOCAB, write_ngrams
 from nlpkit.vectors.formats import format_of_name, load, save
@@ -128,7 +128,7 @@ class Word2VecRun(Run):
         """The vectors as they are now."""
         if self.records:
             losses, speed = [r["loss"] for r in self.records], self.records[-1]["words_per_second"]
-            self.outcome = f"{speed:,} words/s  loss {sparkline(losses)} {losses[-1]:.4f}; "
+            self.outcome = f"{speed:,} words/s  loss {labelled_sparkline(losses)}; "
         config = self._config(WORD2VEC, {})
         state, ngrams = self.words_trainer.state(), self.words_trainer.ngrams
         return Word2Vec(self.store, state, config, self.records, ngrams)
