@@ -150,7 +150,7 @@ def compare(
       $ nlpkit bert compare world.bert "Paris is in [MASK]." "Rome is in [MASK]."
       $ nlpkit bert compare world.bert "Paris is in [MASK]." "Rome is in [MASK]." --plot both.html
     """
-    from nlpkit.cli.lm_compare import write_compared
+    from nlpkit.cli.lm_compare import check_view, write_compared
     from nlpkit.compare import check_drawing, draw_scatter, scatter_text
     from nlpkit.compare import compare as rank
     from nlpkit.tasks.bert.fill import blank_logs
@@ -158,6 +158,7 @@ def compare(
     if plot is not None:
         check_drawing(plot)
     shown = display.shown
+    check_view(view, shown)
     bert = open_model(model, use)
     tokens, logs = blank_logs(bert, first)
     _, others = blank_logs(bert, second)

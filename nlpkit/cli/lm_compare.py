@@ -81,6 +81,7 @@ def compare(
         if pairs is not None:
             raise UsageError("--plot draws one pair, not --pairs")
     chosen = rows_format(format, json)
+    check_view(view, chosen)
     wanted = None if targets is None else [word.strip() for word in targets.split(",")]
     found = TextModel.load(model)
     with open_output("-") as out:
@@ -94,6 +95,12 @@ def compare(
                 out.write(scatter_text(rows) + "\n")
             if plot is not None:
                 draw_scatter(rows, (left, right), plot)
+
+
+def check_view(view: bool, rows: str) -> None:
+    """A drawing between JSON objects would make both unreadable."""
+    if view and rows == "jsonl":
+        raise UsageError("--view draws between the rows: not with --json; --plot writes a file")
 
 
 def _pairs(first: str | None, second: str | None, pairs: str | None) -> Iterator[tuple[str, str]]:
