@@ -8,7 +8,7 @@ import typer
 
 from nlpkit import modeldir
 from nlpkit import settings as limits
-from nlpkit.cli import options
+from nlpkit.cli import inspect_output, options
 from nlpkit.cli.bert_options import Bert
 from nlpkit.cli.output import Notes, open_output
 
@@ -88,7 +88,8 @@ def attention(
 ) -> None:
     """Show what each token looks at: attention weights, by layer and head.
 
-    On a terminal a heat map of characters, else JSON lines. Keys: layer, head, tokens, weights (a row for each token: what it looks at adds up to 1).
+    On a terminal a heat map of characters, else JSON lines. Keys: layer, head, tokens, weights (a
+    row for each token: what it looks at adds up to 1).
 
     Examples:
       $ nlpkit bert train sample_corpora/world.txt -o world.bert --max-time 60s

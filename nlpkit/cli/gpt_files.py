@@ -9,7 +9,7 @@ import typer
 
 from nlpkit import modeldir, textio
 from nlpkit import settings as limits
-from nlpkit.cli import options
+from nlpkit.cli import inspect_output, options
 from nlpkit.cli.output import Notes, open_output
 
 
@@ -103,8 +103,8 @@ def attention(
 ) -> None:
     """Show what each token looks at: attention weights, by layer and head.
 
-    On a terminal a heat map of characters, else JSON lines. Keys: layer, head, tokens, weights (a row for each token: what it looks at, from the first to
-    itself, adds up to 1).
+    On a terminal a heat map of characters, else JSON lines. Keys: layer, head, tokens, weights (a
+    row for each token: what it looks at, from the first to itself, adds up to 1).
 
     Examples:
       $ nlpkit gpt train sample_corpora/tales.txt -o tales.model --max-time 30s

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from nlpkit import modeldir
+from nlpkit import modeldir, textio
 from nlpkit.cli import everywhere
 from nlpkit.cli.options import Training, use_threads
 from nlpkit.cli.output import Notes
@@ -102,10 +102,7 @@ def _metrics(run: Run, resume: bool) -> Iterator[Callable[[Progress | None], Non
     if path is None or not run.is_first:
         yield lambda progress: None
         return
-    try:
-        out = open(path, "a" if resume else "w", encoding="utf-8")
-    except OSError as error:
-        raise NlpkitError(f"cannot write {path}: {error.strerror}") from None
+    textio.check_writable(path)
     done = 0 if run.trainer is None else len(run.trainer.counters.records)
 
     def follow(progress: Progress | None) -> None:
@@ -119,8 +116,13 @@ def _metrics(run: Run, resume: bool) -> Iterator[Callable[[Progress | None], Non
         if records:
             out.flush()
 
-    with out:
-        yield follow
+    try:
+        with open(path, "a" if resume else "w", encoding="utf-8") as out:
+            yield follow
+    except OSError as error:
+        if error.filename != path:
+            raise
+        raise NlpkitError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _record(progress: Progress) -> dict[str, Any]:
