@@ -14,7 +14,7 @@ from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.cli.progress_training import check_place, draw_run
-from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.pipeline import Tokens
 from nlpkit.word2vec.config import Arch, Word2VecConfig
 
 app = new_app("Word vectors by word2vec: train, and show training examples.")
@@ -42,15 +42,13 @@ Engine = Annotated[
 
 
 @app.command(cls=Command)
-@with_settings(Word2VecConfig, options.Training, options.Decoding)
+@with_settings(Word2VecConfig, options.Tokenizing, options.Training, options.Decoding)
 def train(
     *,
     settings: Word2VecConfig,
     output: options.NewModel,
     inputs: options.Inputs = None,
-    tokenizer: options.TokenizerName = "whitespace",
-    pattern: options.Pattern = None,
-    lower: options.Lower = False,
+    tokenizing: options.Tokenizing,
     vocab: Vocab = None,
     init: Init = None,
     engine: Engine = None,
@@ -76,7 +74,7 @@ def train(
 
     notes = check_place(output, flags)
     settings = replace(settings, threads=flags.threads or None)
-    tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+    tokens = tokenizing.settings
     given: dict[str, Any] = {
         "vocab": vocab,
         "init": init,
@@ -105,21 +103,20 @@ def train(
 
 
 @app.command(cls=Command)
+@with_settings(options.Tokenizing, options.Decoding)
 def examples(
+    *,
     inputs: options.Inputs = None,
     arch: flag(Word2VecConfig, "arch") = Arch.SKIPGRAM,  # type: ignore[valid-type]
     window: flag(Word2VecConfig, "window") = 2,  # type: ignore[valid-type]
-    tokenizer: options.TokenizerName = "whitespace",
-    pattern: options.Pattern = None,
-    lower: options.Lower = False,
+    tokenizing: options.Tokenizing,
     format: Annotated[
         Literal["tsv", "jsonl"] | None,
         typer.Option("--format", "-f", help="How to show rows.", show_default="tsv"),
     ] = None,
     json: options.Json = False,
     output: options.Output = "-",
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    decoding: options.Decoding,
 ) -> None:
     """Print the examples that training on a text would see, one pair per line.
 
@@ -134,11 +131,11 @@ def examples(
     from nlpkit.word2vec.examples import cbow_examples, skipgram_examples
 
     chosen = options.pick_format(format, json, "tsv")
-    pipeline = Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower))
-    blocks = options.read_inputs(inputs, encoding, errors)
+    pipeline = Tokens(tokenizing.settings)
+    blocks = options.read_inputs(inputs, **vars(decoding))
     with open_output(output) as out:
         for block in blocks:
-            for line in block.lines(errors):
+            for line in block.lines(decoding.errors):
                 words = pipeline.shown(line)
                 if arch is Arch.SKIPGRAM:
                     for centre, word in skipgram_examples(words, window):
