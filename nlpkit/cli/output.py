@@ -9,7 +9,6 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import IO, Any, Literal
 
 from nlpkit import compression, textio
@@ -196,12 +195,7 @@ class ProgressBar:
             self._task = self._bar.add_task(self.what, total=self.total, extra="")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             try:
                 self._bar.stop()

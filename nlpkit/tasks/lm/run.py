@@ -89,15 +89,18 @@ class LmRun(Run):
             f"vocabulary of {len(codec):,}"
         )
 
-    def _prepare(self, codec: Codec, start: TextModel | None, device: torch.device) -> None:
+    def _make_model(self, codec: Codec, start: TextModel | None, device: torch.device) -> None:
         if start is not None:
             model = start.model.requires_grad_(True)
         else:
             with memory_advice():
                 model = new_model(self.settings, len(codec), device)
-        model = model.to(device)
         kind = GptModel if self.settings.model == "gpt" else TextModel
-        self.model = kind(model, codec, unit=self.settings.unit)
+        self.model = kind(model.to(device), codec, unit=self.settings.unit)
+
+    def _prepare(self, codec: Codec, start: TextModel | None, device: torch.device) -> None:
+        self._make_model(codec, start, device)
+        model = self.model.model
         self.summary = (
             f"{len(self.train_ids):,} tokens to learn from, {len(self.validation):,} held out, "
             f"vocabulary of {len(codec):,}; {model.count_parameters():,} parameters"
@@ -131,6 +134,13 @@ class LmRun(Run):
         loss = None
         if len(self.validation):
             loss = heldout_loss(self.model.model, self.validation, mark=self.model.mark)
+        self._describe(loss, more)
+        if "levels" in more:
+            self.outcome = f"{more['levels'][-1] - 1:,} n-grams; {self.outcome}"
+        return self.model
+
+    def _describe(self, loss: float | None, more: dict[str, Any]) -> None:
+        """How the model came about, for ``config.json`` and in words."""
         self.model.config = modeldir.ModelConfig(
             kind=self.model.kind,
             settings={
@@ -143,10 +153,7 @@ class LmRun(Run):
             metrics={} if loss is None else {"heldout_loss": loss},
         )
         self.outcome = "" if loss is None else f"held-out loss {loss:.4f} nats per token; "
-        if more:
-            self.outcome = f"{more['levels'][-1] - 1:,} n-grams; {self.outcome}"
         self.model.model.requires_grad_(False)
-        return self.model
 
 
 class GptRun(LmRun):

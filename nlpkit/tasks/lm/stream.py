@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -158,7 +158,34 @@ class StreamBatches:
         return batch[:, :-1], batch[:, 1:]
 
 
-class LineBatches:
+class TargetBatches:
+    """Batches of sequences of like length with their targets, padded; -1 is no target."""
+
+    def __init__(
+        self,
+        inputs: Sequence[Any],
+        targets: Sequence[Any],
+        *,
+        batch_size: int,
+        block_size: int,
+        seed: int,
+    ) -> None:
+        self._batches = Batches(
+            inputs,
+            targets,
+            tokens=batch_size * block_size,
+            most_rows=4 * batch_size,
+            seed=seed,
+            fill=(0, -1),
+        )
+        self.per_epoch = self._batches.per_epoch
+
+    def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
+        idx, targets = self._batches[number].columns
+        return torch.from_numpy(idx.ids), torch.from_numpy(targets.ids)
+
+
+class LineBatches(TargetBatches):
     """Batches of independent texts: each from a mark to the next, padded; long ones in pieces.
 
     >>> lines = LineBatches(np.array([1, 2, 0, 3, 0]), 0, batch_size=2, block_size=4, seed=1)
@@ -179,19 +206,8 @@ class LineBatches:
                 piece = line[at : at + block_size + 1]
                 inputs.append(piece[:-1])
                 targets.append(piece[1:])
-        self._batches = Batches(
-            inputs,
-            targets,
-            tokens=batch_size * block_size,
-            most_rows=4 * batch_size,
-            seed=seed,
-            fill=(0, -1),
-        )
-        self.per_epoch = self._batches.per_epoch
-
-    def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
-        idx, targets = self._batches[number].columns
-        return torch.from_numpy(idx.ids), torch.from_numpy(targets.ids)
+        sizes = {"batch_size": batch_size, "block_size": block_size}
+        super().__init__(inputs, targets, seed=seed, **sizes)
 
 
 def windows(

@@ -85,6 +85,9 @@ class QaModel(modeldir.Model):
         self.network, self.settings, self.threshold = network, settings, threshold
         self.config = config or modeldir.ModelConfig(kind=registry.QA, settings=self.describe())
 
+    def __repr__(self) -> str:
+        return f"<QaModel: {self.network.encoder.kind}, windows of {self.room} tokens>"
+
     def describe(self) -> dict[str, Any]:
         """What ``config.json`` must say of the model."""
         return {
