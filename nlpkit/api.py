@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from nlpkit.training.run import Progress
     from nlpkit.vectors.store import Vectors
     from nlpkit.word2vec.model import Word2Vec
-    from nlpkit.word2vec.train import WordProgress
+    from nlpkit.word2vec.state import WordProgress
 
 TaggedSentences = Iterable[Sequence[tuple[str, str]]]  # lists of (token, tag)
 LabelledTexts = Iterable[tuple[str, str | Sequence[str]]]  # (text, label) or (text, labels)

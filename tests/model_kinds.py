@@ -177,7 +177,11 @@ def kinds() -> list[Kind]:
         combined = [
             (*flags, option, value) for flags in combined for value in choices("word2vec", option)
         ]
-    return found + [Kind("word2vec", flags) for flags in combined]
+    found += [Kind("word2vec", flags) for flags in combined]
+    found.append(Kind("word2vec", ("--documents", "--epochs", "60", "--lr", "0.1")))
+    found.append(Kind("word2vec", ("--documents", "--document-words")))
+    found.append(Kind("word2vec", ("--documents", "--arch", "cbow")))
+    return found
 
 
 # --- data ---------------------------------------------------------------------------------------

@@ -36,10 +36,10 @@ from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Bytes, Codec
 from nlpkit.text.conll import Layout, Sentence, read_sentences, with_tags
 from nlpkit.text.subwords import Subwords
-from nlpkit.vectors.folder import read_folder, write_folder
+from nlpkit.vectors.folder import read_context, read_folder, write_folder
 from nlpkit.vectors.store import Vectors
 from nlpkit.word2vec.config import Loss, Word2VecConfig
-from nlpkit.word2vec.model import Word2VecRun, read_context
+from nlpkit.word2vec.model import Word2VecRun
 from nlpkit.word2vec.store import build_store
 from nlpkit.word2vec.train import Word2VecTrainer
 

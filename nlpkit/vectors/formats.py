@@ -84,6 +84,7 @@ def load(path: str, *, errors: str = "strict", trained: bool = False) -> Vectors
 
     ``errors`` (strict, replace, ignore) is for words that are not UTF-8. With ``trained`` all that
     further training needs is read from fastText's ``.bin``, not only what questions need.
+    ``FOLDER/documents`` are the documents of a folder that has learned some.
 
     >>> load("glove.6B.50d.txt").get("the")  # doctest: +SKIP
     """
@@ -93,6 +94,9 @@ def load(path: str, *, errors: str = "strict", trained: bool = False) -> Vectors
 
         found = spacy.find(path)
         return folder.read_folder(path) if found is None else spacy.read(found)
+    model, name = os.path.split(path)
+    if name == "documents" and os.path.isdir(model) and not os.path.exists(path):
+        return folder.read_documents(model)
     from nlpkit.vectors import binaryformat, fasttext, textformat
 
     with open_source(path, errors) as source:

@@ -14,11 +14,13 @@ from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
 from nlpkit.word2vec.exact import exact_piece
 from nlpkit.word2vec.huffman import HuffmanTree, build_tree
 from nlpkit.word2vec.kernels import cbow_piece, skipgram_piece
-from nlpkit.word2vec.sampling import keep_limits, make_noise
+from nlpkit.word2vec.sampling import keep_limits, make_noise, noise_probabilities
 from nlpkit.word2vec.store import LONGEST_SENTENCE, IdStore
 from nlpkit.word2vec.tiles import ROWS, aligned_zeros, padded
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from nlpkit.word2vec.tiles import Floats
 
 # Centre words to a block. Longer blocks read fewer rows, but all steps of a block start from the
@@ -82,8 +84,7 @@ class CpuEngine:
         elif config.loss is Loss.SOFTMAX:
             self.outputs_per_block = len(store.words)
         else:
-            tiles = -(-config.negative * SHARED_NOISE[config.arch] // ROWS)
-            self.outputs_per_block = tiles * ROWS
+            self.outputs_per_block = noise_per_block(config)
 
     def matrices(self) -> tuple[Floats, Floats]:
         """The rows of inputs, and of what is predicted: (inputs or vocabulary, dim)."""
@@ -152,6 +153,26 @@ class CpuEngine:
             for matrix, before in zip(self.copied, worker.before, strict=False):
                 matrix[: self.hot] += share * (matrix[own] - before)
 
+    def updates_per_row(
+        self, counts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """How often the text updates each input and each output row, about."""
+        kept = counts * (self.keep / np.float64(2**32 - 1))  # (vocabulary,)
+        if self.config.loss is Loss.HS:
+            lengths = np.diff(self.tree.starts)
+            outputs = np.zeros(len(self.output))
+            np.add.at(outputs, self.tree.nodes, np.repeat(kept, lengths))
+        elif self.config.loss is Loss.SOFTMAX:
+            outputs = np.full(len(kept), kept.sum())
+        else:
+            share = noise_probabilities(counts, self.config.ns_exponent)
+            outputs = kept + share * kept.sum() * self.outputs_per_block / BLOCK
+        return self.input_updates(kept), outputs[: len(self.output)]
+
+    def input_updates(self, kept: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same for input rows, by how often each word occurs; others are met by few."""
+        return np.concatenate([kept, np.zeros(self.inputs - self.vocabulary)])
+
     def compile(self) -> None:
         """Compile or load the kernel, by training on nothing."""
         self.train_piece(0, 0, 0, 0.0, self.make_worker())
@@ -160,7 +181,20 @@ class CpuEngine:
 _NO_TREE = HuffmanTree(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
 
 
+def noise_per_block(config: Word2VecConfig) -> int:
+    """Noise words that a block shares, in whole tiles.
+
+    >>> noise_per_block(Word2VecConfig(negative=5))
+    16
+    """
+    return -(-config.negative * SHARED_NOISE[config.arch] // ROWS) * ROWS
+
+
 def kernels_are_compiled(config: Word2VecConfig) -> bool:
     """Whether the kernel for these settings needs no compiler any more."""
     kernel: Any = skipgram_piece if config.arch is Arch.SKIPGRAM else cbow_piece
+    if config.documents:
+        from nlpkit.word2vec.document_kernels import document_piece
+
+        kernel = document_piece
     return is_compiled(exact_piece if config.loss is not Loss.NS else kernel)

@@ -151,7 +151,17 @@ def subword_piece(
             measure = (first // block) % MEASURE_EVERY == 0
             if cbow:
                 found, count = cbow_block(
-                    at.vectors, output_rows, first, last, window, mean, lr, share, measure, space
+                    at.vectors,
+                    output_rows,
+                    first,
+                    last,
+                    window,
+                    mean,
+                    lr,
+                    share,
+                    measure,
+                    False,
+                    space,
                 )
             else:
                 found, count = skipgram_block(

@@ -102,7 +102,8 @@ def test_interrupted_and_resumed_is_uninterrupted(
     run: Runner, corpus: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from nlpkit.word2vec.config import Word2VecConfig
-    from nlpkit.word2vec.model import Word2VecRun, load_checkpoint
+    from nlpkit.word2vec.model import Word2VecRun
+    from nlpkit.word2vec.resume import load_checkpoint
     from nlpkit.word2vec.store import build_store
     from nlpkit.word2vec.train import Word2VecTrainer
 

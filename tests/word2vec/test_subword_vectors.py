@@ -13,7 +13,8 @@ from nlpkit.vectors.settings import VectorFormat
 from nlpkit.vectors.store import Vectors
 from nlpkit.word2vec import subwords as engine_module
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
-from nlpkit.word2vec.model import Word2VecRun, begin, load_checkpoint
+from nlpkit.word2vec.model import Word2VecRun, begin
+from nlpkit.word2vec.resume import load_checkpoint
 from nlpkit.word2vec.store import build_store
 from nlpkit.word2vec.subwords import NgramTable, SubwordEngine
 from nlpkit.word2vec.train import Word2VecTrainer

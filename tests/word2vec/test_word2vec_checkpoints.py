@@ -15,7 +15,8 @@ import pytest
 
 from nlpkit.errors import NlpkitError
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
-from nlpkit.word2vec.model import Word2VecRun, load_checkpoint
+from nlpkit.word2vec.model import Word2VecRun
+from nlpkit.word2vec.resume import load_checkpoint
 from nlpkit.word2vec.store import LONGEST_SENTENCE, IdStore, build_store
 from nlpkit.word2vec.train import Word2VecTrainer
 

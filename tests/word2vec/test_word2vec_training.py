@@ -11,8 +11,9 @@ from nlpkit.errors import NlpkitError
 from nlpkit.word2vec import train as training
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
 from nlpkit.word2vec.cpu import kernels_are_compiled
+from nlpkit.word2vec.state import TrainState
 from nlpkit.word2vec.store import IdStore, build_store
-from nlpkit.word2vec.train import TrainState, Word2VecTrainer
+from nlpkit.word2vec.train import Word2VecTrainer
 
 KINDS = [(arch, loss) for arch in Arch for loss in Loss]
 
