@@ -97,22 +97,17 @@ def train(
         "device": pick_device(flags.device),
         "engine": engine,
     }
+    checkpoint = modeldir.checkpoint_path(output) if flags.resume else None
     if processes is not None:
         from nlpkit.word2vec.distributed import begin_shared
 
+        paths = options.resolve_inputs(inputs)
         run = begin_shared(
-            options.resolve_inputs(inputs),
-            settings,
-            tokens,
-            reading,
-            processes,
-            checkpoint=modeldir.checkpoint_path(output) if flags.resume else None,
-            **given,
+            paths, settings, tokens, reading, processes, checkpoint=checkpoint, **given
         )
-    elif flags.resume:
+    elif checkpoint is not None:
         alone = not inputs and (sys.stdin is None or sys.stdin.isatty())
         blocks = None if alone else options.read_records(inputs, reading, quiet=flags.quiet)
-        checkpoint = modeldir.checkpoint_path(output)
         run = resume_run(checkpoint, settings, tokens, blocks, named=bool(inputs), **given)
     else:
         Tokens(tokens)  # a wrong setting fails here, before the text is read
