@@ -42,7 +42,7 @@ def pick_device(
         return torch.device("mps" if torch.backends.mps.is_available() and not sparse else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(1, device=device)
+        torch.empty(1, device=device).tolist()  # the "meta" device has shapes and no values
     except (RuntimeError, AssertionError, NotImplementedError):
         raise NlpkitError(f"no device {name} here", hint="`device` auto or cpu") from None
     return device

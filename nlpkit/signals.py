@@ -55,11 +55,12 @@ def run_interruptible(run: Callable[[], None]) -> None:
     """
     received: int | None = None
     last = -math.inf
+    finished = False
     process = os.getpid()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal received, last
-        if os.getpid() != process:  # a worker that is not ready yet
+        if finished or os.getpid() != process:  # nothing to tidy up, or a worker not ready yet
             os._exit(STOPPED)
         received = number
         before, last = last, time.monotonic()
@@ -77,18 +78,17 @@ def run_interruptible(run: Callable[[], None]) -> None:
         last = -math.inf
         threading.Timer(0.05, os.kill, [os.getpid(), received]).start()
 
-    numbers = stop_signals()
-    for number in numbers:
-        signal.signal(number, interrupt)
     sys.unraisablehook = ask_again
     try:
-        run()
+        # two blocks: what a signal raises while the inner one ends must not escape the outer one
+        try:
+            for number in stop_signals():
+                signal.signal(number, interrupt)
+            run()
+        finally:
+            finished = True
     except BaseException:
         if received is None:
             raise
         # sys.exit would not do: Python ends itself by SIGINT when one hit a module in the making
         os._exit(STOPPED)
-    finally:
-        # nothing is left to tidy up, and the interpreter shows a traceback if it is disturbed
-        for number in numbers:
-            signal.signal(number, lambda number, frame: os._exit(STOPPED))

@@ -12,6 +12,7 @@ from nlpkit import device
 from nlpkit.cli import lm_use
 from nlpkit.cli.main import app
 from nlpkit.device import pick_device
+from nlpkit.errors import NlpkitError
 
 LITTLE, MUCH = 10**6, 10**13
 
@@ -33,6 +34,12 @@ def test_a_gpu_is_chosen_for_training_and_for_much_work(
     assert pick_device("auto", MUCH).type == kind
     assert pick_device("auto", LITTLE).type == "cpu"
     assert pick_device("cpu", MUCH).type == "cpu"
+
+
+@pytest.mark.parametrize("name", ["meta", "cuda:9", "xpu", "nowhere", "cpu:-1", ""])
+def test_a_device_that_cannot_compute_here_is_refused(name: str) -> None:
+    with pytest.raises(NlpkitError, match="no device"):
+        pick_device(name)
 
 
 @pytest.fixture(scope="module")

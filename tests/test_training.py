@@ -129,6 +129,13 @@ def test_nan_loss_stops_with_advice() -> None:
         list(trainer.fit())
 
 
+def test_a_heldout_loss_that_is_no_number_stops_with_advice() -> None:
+    trainer = make_trainer(eval_interval=1)
+    trainer.evaluate = lambda: float("inf")
+    with pytest.raises(NlpkitError, match=r"held-out loss became inf at step 1 .*lower `lr`"):
+        list(trainer.fit())
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -14,7 +14,7 @@ from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes, open_output, write_rows
 from nlpkit.errors import NlpkitError
-from nlpkit.text.records import Reading
+from nlpkit.text.records import Reading, with_record
 
 if TYPE_CHECKING:
     from nlpkit.models.bert_model import BertModel
@@ -129,9 +129,10 @@ def _write_json(
         numbers = vectors.double().numpy().round(7).tolist()
         if tokens:
             names = bert.codec.tokens(bert.codec.encode(line))
-            out.write_json({"tokens": names, "vectors": numbers})
+            record = {"tokens": names, "vectors": numbers}
         else:
-            out.write_json({"text": line, "vector": numbers})
+            record = {"text": line, "vector": numbers}
+        out.write_json(with_record(line, record))
     out.flush()
 
 
@@ -290,7 +291,9 @@ def search(
     ] = None,
     number: Annotated[
         int,
-        typer.Option("--number", "-n", metavar="N", min=1, max=limits.MANY, help="Lines to show."),
+        typer.Option(
+            "--count", "--number", "-n", metavar="N", min=1, max=limits.MANY, help="Lines to show."
+        ),
     ] = 10,
     reading: Reading,
     display: options.Rows,

@@ -12,7 +12,7 @@ from nlpkit.cli.bert_options import Bert, Layer, check_layer, open_model, read_t
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.output import Notes, open_output, write_rows
 from nlpkit.errors import NlpkitError
-from nlpkit.text.records import Reading
+from nlpkit.text.records import Reading, with_record
 
 if TYPE_CHECKING:
     from nlpkit.tasks.bert.fill import Filling
@@ -29,7 +29,10 @@ def fill(
         typer.Argument(metavar="TEXT", help="A text with [MASK]; - reads one from each line."),
     ] = None,
     number: Annotated[
-        int, typer.Option("--number", "-n", metavar="N", min=1, max=limits.MANY, help="Answers.")
+        int,
+        typer.Option(
+            "--count", "--number", "-n", metavar="N", min=1, max=limits.MANY, help="Answers."
+        ),
     ] = 5,
     order: Annotated[
         Literal["best", "left", "beam"],
@@ -102,7 +105,7 @@ def _write_fillings(
             {"tokens": one.tokens, "probability": one.probability, "text": one.text}
             for one in fillings
         ]
-        out.write_json(record)
+        out.write_json(with_record(line, record))
         return
     rows = ((one.probability, " ".join(one.tokens), one.text) for one in fillings)
     write_rows(out, _COLUMNS, rows, shown)
@@ -117,8 +120,9 @@ def compare(
     count: Annotated[
         int,
         typer.Option(
-            "-k",
             "--count",
+            "-n",
+            "-k",
             metavar="N",
             min=0,
             max=10_000_000,
@@ -146,7 +150,7 @@ def compare(
       $ nlpkit bert compare world.bert "Paris is in [MASK]." "Rome is in [MASK]."
       $ nlpkit bert compare world.bert "Paris is in [MASK]." "Rome is in [MASK]." --plot both.html
     """
-    from nlpkit.cli.lm_compare import write_compared
+    from nlpkit.cli.lm_compare import check_view, write_compared
     from nlpkit.compare import check_drawing, draw_scatter, scatter_text
     from nlpkit.compare import compare as rank
     from nlpkit.tasks.bert.fill import blank_logs
@@ -154,6 +158,7 @@ def compare(
     if plot is not None:
         check_drawing(plot)
     shown = display.shown
+    check_view(view, shown)
     bert = open_model(model, use)
     tokens, logs = blank_logs(bert, first)
     _, others = blank_logs(bert, second)
@@ -190,6 +195,7 @@ def score(
 
     shown = "jsonl" if tokens else display.shown
     options.resolve_inputs(inputs)
+    columns = ("score", "tokens", "perplexity", "text")
     bert = open_model(model, use)
     with open_output("-") as out:
         for batch in read_texts(inputs, reading, quiet=use.quiet):
@@ -197,13 +203,16 @@ def score(
             for line in batch:
                 scored = score_text(bert, line)
                 row = (round(scored.total, 5), len(scored.tokens), scored.perplexity, line)
-                if not tokens:
+                if shown != "jsonl":
                     rows.append(row)
                     continue
-                record = dict(zip(("score", "tokens", "perplexity", "text"), row, strict=True))
-                logprobs = [round(value, 5) for value in scored.log_probabilities]
-                out.write_json(record | {"pieces": scored.tokens, "logprobs": logprobs})
-            write_rows(out, ("score", "tokens", "perplexity", "text"), rows, shown)
+                record = dict(zip(columns, row, strict=True))
+                if tokens:
+                    record["pieces"] = scored.tokens
+                    record["logprobs"] = [round(value, 5) for value in scored.log_probabilities]
+                out.write_json(with_record(line, record))
+            if shown != "jsonl":
+                write_rows(out, columns, rows, shown)
             out.flush()
 
 

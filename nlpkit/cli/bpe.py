@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,6 +18,9 @@ from nlpkit.cli.output import Notes, open_output
 from nlpkit.cli.rows import read_rows
 from nlpkit.errors import NlpkitError
 from nlpkit.text.records import ID_KEYS, Reading, extend, lines_of, rows_of, text_of
+
+if TYPE_CHECKING:
+    from nlpkit.text.subwords import Subwords
 
 app = new_app("Byte-level subwords: train, encode, decode.")
 
@@ -126,21 +129,17 @@ def encode(
     from nlpkit.parallel import ordered_map
     from nlpkit.text.subwords import Subwords
 
-    Subwords.load(model)
+    subwords = Subwords.load(model)  # once: it may come through a pipe
     chosen = options.pick_format(format, json, "text")
     blocks = options.read_records(inputs, reading, quiet=quiet)
-    make = partial(_make_encoder, model, chosen, reading.errors)
+    make = partial(_make_encoder, subwords, chosen, reading.errors)
     with open_output(output) as out:
         for data in ordered_map(make, blocks, options.resolve_jobs(jobs)):
             out.write_bytes(data)
             out.flush()
 
 
-def _make_encoder(path: str, format: str, errors: str) -> Callable[[textio.Block], bytes]:
-    from nlpkit.text.subwords import Subwords
-
-    model = Subwords.load(path)
-
+def _make_encoder(model: Subwords, format: str, errors: str) -> Callable[[textio.Block], bytes]:
     def encode_block(block: textio.Block) -> bytes:
         if format == "text":
             rows = model.encode_many(lines_of(block, errors))

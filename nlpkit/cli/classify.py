@@ -10,8 +10,9 @@ from nlpkit import settings as limits
 from nlpkit.cli import encoder_inspect, options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, new_app
-from nlpkit.cli.output import Notes, open_output
+from nlpkit.cli.output import Notes, open_output, rows_format
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
+from nlpkit.cli.reports import write_report
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.text.pipeline import Tokens, TokenSettings
@@ -21,9 +22,13 @@ from nlpkit.text.vocab import on_one_line
 app = new_app("Label whole texts: sentiment, topic, language.")
 app.command("inspect", cls=Command)(encoder_inspect.inspect_classifier)
 
-DataFormat = Annotated[
-    Literal["tsv", "fasttext", "jsonl", "csv", "folder"] | None,
-    typer.Option("--format", help="How labels are written.", show_default="detected"),
+DataFormat = Literal["auto", "tsv", "fasttext", "jsonl", "csv", "folder"]
+DataInput = Annotated[
+    DataFormat,
+    typer.Option("--input", help="How labels are written; auto: told by name and first lines."),
+]
+OldInput = Annotated[
+    DataFormat | None, typer.Option("--format", help="The older name of --input.", hidden=True)
 ]
 TextColumn = Annotated[
     str | None,
@@ -81,7 +86,8 @@ def train(
             "--dev", metavar="FILE", help="Held-out texts: the best epoch on them is kept."
         ),
     ] = None,
-    format: DataFormat = None,
+    input: DataInput = "auto",
+    format: OldInput = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     vectors: options.StartVectors = None,
@@ -110,7 +116,7 @@ def train(
     # a wrong setting fails here, before the texts are read
     Tokens(TokenSettings(tokenizer=settings.tokenizer, pattern=settings.pattern))
     how: dict[str, Any] = {
-        "format": format,
+        "format": _data_format(format or input),
         "multi_label": settings.multi_label,
         "names": Names(text_column, label_column),
         **vars(decoding),
@@ -136,7 +142,10 @@ def predict(
     model: options.Model,
     inputs: options.Inputs = None,
     k: Annotated[
-        int, typer.Option("-k", min=1, max=limits.MANY, help="Show so many labels a text.")
+        int,
+        typer.Option(
+            "--count", "-n", "-k", min=1, max=limits.MANY, help="Show so many labels a text."
+        ),
     ] = 1,
     threshold: Threshold = 0.0,
     format: Annotated[
@@ -201,6 +210,10 @@ def predict(
         Notes(quiet).warn(f"{cut:,} texts are longer than the model reads, and were cut")
 
 
+def _data_format(chosen: DataFormat) -> Any:
+    return None if chosen == "auto" else chosen
+
+
 def _use_cores(classifier: Any) -> None:
     """All of them for an encoder, whose products are large."""
     if hasattr(classifier, "network"):
@@ -221,7 +234,7 @@ def evaluate(
     test: Annotated[
         list[str], typer.Argument(metavar="TEST", help="Labelled texts, or a folder per label.")
     ],
-    format: DataFormat = None,
+    input: DataInput = "auto",
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     threshold: Threshold = 0.5,
@@ -232,6 +245,7 @@ def evaluate(
         str | None,
         typer.Option("--plot", metavar="FILE", help="Draw the confusions to a .png or .svg."),
     ] = None,
+    format: options.RowsFormat = None,
     json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
@@ -258,7 +272,7 @@ def evaluate(
     classifier = open_classifier(model)
     examples = read_examples(
         test,
-        format=format,
+        format=_data_format(input),
         split="test",
         multi_label=classifier.settings.multi_label,
         names=Names(text_column, label_column),
@@ -273,8 +287,10 @@ def evaluate(
     scores = score_labels(examples, classifier, threshold)
     if plot is not None:
         classify_output.draw_confusions(scores, plot)
+    record = classify_output.scores_record(scores, confusion=confusion)
+    sections = classify_output.score_sections(scores, confusion=confusion)
     with open_output("-") as out:
-        classify_output.show_scores(out, scores, json=json, confusion=confusion)
+        write_report(out, sections, record, rows_format(format, json))
 
 
 @app.command(cls=Command)

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nlpkit.cli.output import Writer
+from nlpkit.cli.reports import Section, facts, percent
+from nlpkit.cli.tag_report import confusions, draw_matrix, measures
 from nlpkit.tasks.classify.explain import explain
+from nlpkit.text.records import with_record
 from nlpkit.text.vocab import on_one_line
 from nlpkit.textplot import sparkline
 
@@ -61,50 +64,49 @@ def write_predictions(
     out.write("".join(line + "\n" for line in lines))
 
 
-def show_scores(out: Writer, scores: LabelScores, *, json: bool, confusion: bool) -> None:
-    """Scores as lines of text or as one JSON object."""
-    micro = scores.micro
-    if json:
-        record: dict[str, Any] = {
-            "texts": scores.texts,
-            "accuracy": scores.accuracy,
-            "macro_f1": scores.macro_f1,
-            "micro_f1": micro.f1,
-            "calibration_error": scores.calibration_error,
-            "labels": {
-                name: {
-                    "precision": counts.precision,
-                    "recall": counts.recall,
-                    "f1": counts.f1,
-                    "true": counts.true,
-                    "predicted": counts.predicted,
-                }
-                for name, counts in scores.labels.items()
-            },
-            "calibration": [part._asdict() for part in scores.bins],
-        }
-        if confusion:
-            record["confusions"] = [[*pair, n] for pair, n in scores.confusions.most_common()]
-        out.write_json(record)
-        return
-    out.write(f"texts\t{scores.texts}\n")
-    out.write(f"accuracy\t{100 * scores.accuracy:.2f}%\n")
-    out.write(f"macro F1\t{100 * scores.macro_f1:.2f}%\n")
-    out.write(f"micro F1\t{100 * micro.f1:.2f}%\n")
-    curve = sparkline([part.accuracy for part in scores.bins])
-    out.write(f"calibration error\t{100 * scores.calibration_error:.2f}%\t{curve}\n")
-    out.write("\nlabel\tprecision\trecall\tF1\tcount\n")
-    for name, counts in sorted(scores.labels.items(), key=lambda pair: -pair[1].true):
-        out.write(
-            f"{on_one_line(name)}\t{100 * counts.precision:.2f}\t{100 * counts.recall:.2f}\t"
-            f"{100 * counts.f1:.2f}\t{counts.true}\n"
-        )
+def scores_record(scores: LabelScores, *, confusion: bool) -> dict[str, Any]:
+    """The numbers of ``classify evaluate``, as shares from 0 to 1."""
+    record: dict[str, Any] = {
+        "texts": scores.texts,
+        "accuracy": scores.accuracy,
+        "macro_f1": scores.macro_f1,
+        "micro_f1": scores.micro.f1,
+        "calibration_error": scores.calibration_error,
+        "labels": {
+            name: {
+                "precision": counts.precision,
+                "recall": counts.recall,
+                "f1": counts.f1,
+                "true": counts.true,
+                "predicted": counts.predicted,
+            }
+            for name, counts in scores.labels.items()
+        },
+        "calibration": [part._asdict() for part in scores.bins],
+    }
     if confusion:
-        names, rows = confusion_matrix(scores)
-        names = list(map(on_one_line, names))
-        out.write("\nright \\ predicted\t" + "\t".join(names) + "\n")
-        for name, row in zip(names, rows, strict=True):
-            out.write(name + "\t" + "\t".join(map(str, row)) + "\n")
+        record["confusions"] = [[*pair, n] for pair, n in scores.confusions.most_common()]
+    return record
+
+
+def score_sections(scores: LabelScores, *, confusion: bool) -> list[Section]:
+    """Scores as tables: facts, a row for each label, confusions."""
+    curve = sparkline([part.accuracy for part in scores.bins])
+    sections = [
+        facts(
+            ("texts", scores.texts),
+            ("accuracy", percent(scores.accuracy)),
+            ("macro F1", percent(scores.macro_f1)),
+            ("micro F1", percent(scores.micro.f1)),
+            (
+                "calibration error",
+                percent(scores.calibration_error),
+                f"{curve} accuracy, least sure to surest",
+            ),
+        ),
+        measures("label", scores.labels),
+    ]
+    return [*sections, *([confusions(*confusion_matrix(scores))] if confusion else [])]
 
 
 def confusion_matrix(scores: LabelScores) -> tuple[list[str], list[list[int]]]:
@@ -115,8 +117,6 @@ def confusion_matrix(scores: LabelScores) -> tuple[list[str], list[list[int]]]:
 
 def draw_confusions(scores: LabelScores, path: str) -> None:
     """A picture of the confusions."""
-    from nlpkit.cli.tag_report import draw_matrix
-
     draw_matrix(*confusion_matrix(scores), path)
 
 
@@ -135,14 +135,8 @@ def write_explanation(
         for (start, end), influence in zip(found.spans, found.influence, strict=True)
     ]
     if format == "jsonl":
-        out.write_json(
-            {
-                "text": text,
-                "label": found.label,
-                "probability": round(found.probability, 6),
-                "words": words,
-            }
-        )
+        record = {"text": text, "label": found.label, "probability": round(found.probability, 6)}
+        out.write_json(with_record(text, {**record, "words": words}))
         return
     if format == "tsv":
         out.write(f"{on_one_line(found.label)}\t{found.probability:.4f}\n")

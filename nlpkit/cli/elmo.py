@@ -15,7 +15,8 @@ from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, check_output, open_output
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.tasks.elmo.settings import ElmoSettings
-from nlpkit.text.pipeline import TokenSettings, read_tokens
+from nlpkit.text.pipeline import Tokens, TokenSettings, read_tokens
+from nlpkit.text.records import TOKEN_KEYS, with_record
 
 if TYPE_CHECKING:
     from nlpkit.models.elmo_model import ElmoModel, Floats
@@ -113,39 +114,44 @@ def embed(
     elmo = ElmoModel.load(model, pick_device(device))
     shares = _parse_mix(mix)
     tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-    blocks = options.read_inputs(paths, encoding, errors)
-    rows = read_tokens(blocks, tokens, errors)
+    lines = options.read_line_blocks(paths, encoding, errors, TOKEN_KEYS)
     with memory_advice("a smaller --batch-tokens"):
-        found = _embedded(elmo, rows, layer or "all", shares, batch_tokens)
+        found = _embedded(elmo, lines, tokens, layer or "all", shares, batch_tokens)
         if output.endswith((".npy", ".npz")):
             _write_arrays(output, found)
             return
         with open_output(output) as out:
-            for words, vectors in found:
-                out.write_json({"tokens": words, "vectors": vectors.tolist()})
+            for line, words, vectors in found:
+                record = {"tokens": words, "vectors": vectors.tolist()}
+                out.write_json(with_record(line, record))
                 out.flush()
 
 
 def _embedded(
     elmo: ElmoModel,
-    blocks: Iterable[list[list[str]]],
+    blocks: Iterable[list[str]],
+    tokens: TokenSettings,
     layer: str,
     shares: list[float] | None,
     batch_tokens: int,
-) -> Iterator[tuple[list[str], Floats]]:
+) -> Iterator[tuple[str, list[str], Floats]]:
+    """Each line with its words and their vectors."""
     from nlpkit.models.elmo_model import mix_layers
 
-    for rows in blocks:
-        for words, layers in zip(rows, elmo.embed(rows, batch_tokens=batch_tokens), strict=True):
-            whole = layer == "all" and shares is None
-            yield words, layers if whole else mix_layers(layers, layer, shares)
+    pipeline = Tokens(tokens)
+    whole = layer == "all" and shares is None
+    for lines in blocks:
+        rows = [pipeline.shown(line) for line in lines]
+        embedded = elmo.embed(rows, batch_tokens=batch_tokens)
+        for line, words, layers in zip(lines, rows, embedded, strict=True):
+            yield line, words, layers if whole else mix_layers(layers, layer, shares)
 
 
-def _write_arrays(output: str, found: Iterator[tuple[list[str], Floats]]) -> None:
+def _write_arrays(output: str, found: Iterator[tuple[str, list[str], Floats]]) -> None:
     import numpy as np
 
     parts, lengths = [], []
-    for words, vectors in found:
+    for _, words, vectors in found:
         parts.append(vectors)
         lengths.append(len(words))
     joined = np.concatenate(parts, axis=-2) if parts else np.zeros((0, 0), np.float32)

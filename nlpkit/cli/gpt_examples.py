@@ -11,8 +11,10 @@ from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
-from nlpkit.cli.output import open_output
+from nlpkit.cli.output import open_output, rows_format
+from nlpkit.cli.reports import facts, write_report
 from nlpkit.errors import NlpkitError
+from nlpkit.text.records import with_record
 
 if TYPE_CHECKING:
     from nlpkit.tasks.lm.examples import Example
@@ -68,7 +70,8 @@ def answer(
     with open_output("-") as out:
         for example, text in _answers(model, prompts, asking, known=False):
             if asking.json:
-                out.write_json({"prompt": example.prompt, "answer": text})
+                record = {"prompt": example.prompt, "answer": text}
+                out.write_json(with_record(example.prompt, record))
             else:
                 out.write(" ".join(text.split("\n")) + "\n")
 
@@ -81,6 +84,7 @@ def evaluate(
         str, typer.Argument(metavar="EXAMPLES", help="JSON lines with prompt and completion.")
     ] = textio.STDIN,
     asking: Asking,
+    format: options.RowsFormat = None,
 ) -> None:
     """Score the answers to prompts whose completions are known: exact match and token F1.
 
@@ -97,10 +101,8 @@ def evaluate(
     scores = mean_scores([text for _, text in pairs], [one.completion or "" for one, _ in pairs])
     record = {name: round(value, 4) for name, value in scores.items()} | {"examples": len(pairs)}
     with open_output("-") as out:
-        if asking.json:
-            out.write_json(record)
-        else:
-            out.write("".join(f"{name}\t{value}\n" for name, value in record.items()))
+        shown = rows_format(format, asking.json)
+        write_report(out, [facts(*record.items())], record, shown)
 
 
 def _answers(path: str, prompts: str, asking: Asking, *, known: bool) -> list[tuple[Example, str]]:

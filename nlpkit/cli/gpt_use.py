@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nlpkit.cli import lm_use, options
+from nlpkit.cli import lm_score, lm_use, options
 from nlpkit.cli.flags import with_settings
 from nlpkit.generate.settings import SamplingSettings
 from nlpkit.tasks.lm.settings import WritingSettings
@@ -33,12 +33,12 @@ def sample(
     lm_use.run_sample(model, request, use, sampling, writing, gpt=True)
 
 
-@with_settings(lm_use.Scoring, options.Use, options.Decoding)
+@with_settings(lm_score.Scoring, options.Use, options.Decoding)
 def score(
     *,
     model: options.Model,
     inputs: options.Inputs = None,
-    scoring: lm_use.Scoring,
+    scoring: lm_score.Scoring,
     use: options.Use,
     decoding: options.Decoding,
 ) -> None:
@@ -54,4 +54,4 @@ def score(
       $ printf 'Once upon a time.\\nxqz jjv\\n' | nlpkit gpt score tales.model --lines
       $ printf 'Once upon a time.\\n' | nlpkit gpt score tales.model --tokens
     """
-    lm_use.run_score(model, inputs, scoring, use, decoding, gpt=True)
+    lm_score.run_score(model, inputs, scoring, use, decoding, gpt=True)

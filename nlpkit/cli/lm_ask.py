@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from nlpkit import textio
-from nlpkit.cli import lm_use, options
+from nlpkit.cli import lm_score, lm_use, options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.output import open_output, rows_format, write_rows
 from nlpkit.generate.settings import SamplingSettings
 from nlpkit.tasks.lm.settings import WritingSettings
+from nlpkit.text.records import with_record
 from nlpkit.text.vocab import on_one_line
 
 
@@ -39,12 +39,12 @@ def sample(
     lm_use.run_sample(model, request, use, sampling, writing)
 
 
-@with_settings(lm_use.Scoring, options.Use, options.Decoding)
+@with_settings(lm_score.Scoring, options.Use, options.Decoding)
 def score(
     *,
     model: options.Model,
     inputs: options.Inputs = None,
-    scoring: lm_use.Scoring,
+    scoring: lm_score.Scoring,
     use: options.Use,
     decoding: options.Decoding,
 ) -> None:
@@ -62,7 +62,7 @@ def score(
       $ printf 'Once upon a time.\\nking the saw\\n' | nlpkit lm score 3gram.model --lines
       $ printf 'Once upon a time.\\n' | nlpkit lm score 3gram.model --tokens
     """
-    lm_use.run_score(model, inputs, scoring, use, decoding)
+    lm_score.run_score(model, inputs, scoring, use, decoding)
 
 
 def next_(
@@ -72,22 +72,20 @@ def next_(
         typer.Argument(metavar="TEXT", help="What comes before.", show_default="one per line"),
     ] = None,
     count: Annotated[
-        int, typer.Option("-k", "--count", min=1, max=10_000, help="Continuations to show.")
+        int, typer.Option("--count", "-n", "-k", min=1, max=10_000, help="Continuations to show.")
     ] = 5,
     words: Annotated[
         bool, typer.Option("--words", help="Whole words instead of single tokens.")
     ] = False,
-    format: Annotated[
-        Literal["table", "tsv", "jsonl"] | None,
-        typer.Option("--format", "-f", help="How to show rows.", show_default="table or tsv"),
-    ] = None,
+    format: options.RowsFormat = None,
     json: options.Json = False,
     threads: options.Threads = 0,
 ) -> None:
     """Show the likeliest continuations of a text, with their probabilities.
 
-    Without TEXT each line of standard input is one. With --words the likeliest ways to go on to
-    the end of a word are searched for. Columns and keys: text, next, probability.
+    Without TEXT each line, or record with the key text, of standard input is one. With --words the
+    likeliest ways to go on to the end of a word are searched for. Columns and keys: text, next,
+    probability.
 
     Examples:
       $ nlpkit lm train sample_corpora/tales.txt -o 3gram.model --model ngram --order 3 -t word
@@ -100,12 +98,17 @@ def next_(
     options.use_threads(threads)
     chosen = rows_format(format, json)
     found = TextModel.load(model)
-    texts = [text] if text is not None else textio.read_lines(options.resolve_inputs(None))
+    texts = iter([text]) if text is not None else options.read_input_lines(None, "utf-8", "strict")
     ask = next_words if words else next_tokens
+    columns = ("text", "next", "probability")
     rows = (
         (one, new if chosen == "jsonl" else on_one_line(new), round(probability, 6))
         for one in texts
         for new, probability in ask(found, one, count)
     )
     with open_output("-") as out:
-        write_rows(out, ("text", "next", "probability"), rows, chosen)
+        if chosen != "jsonl":
+            write_rows(out, columns, rows, chosen)
+            return
+        for row in rows:
+            out.write_json(with_record(row[0], dict(zip(columns, row, strict=True))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,11 +28,17 @@ def compare(
     ] = None,
     pairs: Annotated[
         str | None,
-        typer.Option("--pairs", metavar="FILE", help="Pairs of texts, FIRST<TAB>SECOND per line."),
+        typer.Option(
+            "--pairs",
+            metavar="FILE",
+            help="Pairs of texts: FIRST<TAB>SECOND per line, or records with first and second.",
+        ),
     ] = None,
     count: Annotated[
         int,
-        typer.Option("-k", "--count", min=0, max=10_000_000, help="Candidates to show; 0 is all."),
+        typer.Option(
+            "--count", "-n", "-k", min=0, max=10_000_000, help="Candidates to show; 0 is all."
+        ),
     ] = 30,
     targets: Annotated[
         str | None,
@@ -45,10 +51,7 @@ def compare(
         ),
     ] = None,
     view: Annotated[bool, typer.Option("--view", help="Draw them here, with characters.")] = False,
-    format: Annotated[
-        Literal["table", "tsv", "jsonl"] | None,
-        typer.Option("--format", "-f", help="How to show rows.", show_default="table or tsv"),
-    ] = None,
+    format: options.RowsFormat = None,
     json: options.Json = False,
     threads: options.Threads = 0,
 ) -> None:
@@ -56,7 +59,8 @@ def compare(
 
     Each text ends with a blank. Shown are the tokens that are likeliest in either, those first
     that the first text favours most. Columns and keys: token, first, second (probabilities),
-    difference (of their natural logarithms); with --pairs also pair, its number.
+    difference (of their natural logarithms); with --pairs also pair, its number. Pairs that are
+    records keep their other keys with --json.
 
     Examples:
       $ nlpkit lm train sample_corpora/tales.txt -o 3gram.model --model ngram --order 3 -t word
@@ -77,18 +81,26 @@ def compare(
         if pairs is not None:
             raise UsageError("--plot draws one pair, not --pairs")
     chosen = rows_format(format, json)
+    check_view(view, chosen)
     wanted = None if targets is None else [word.strip() for word in targets.split(",")]
     found = TextModel.load(model)
     with open_output("-") as out:
         for number, (left, right) in enumerate(_pairs(first, second, pairs), 1):
+            record = getattr(left, "record", {})
             tokens, logs = blank_logs(found, left, wanted)
             _, others = blank_logs(found, right, wanted)
             rows = rank(tokens, logs, others, count or None)
-            write_compared(out, rows, chosen, number if pairs is not None else None)
+            write_compared(out, rows, chosen, number if pairs is not None else None, record)
             if view:
                 out.write(scatter_text(rows) + "\n")
             if plot is not None:
                 draw_scatter(rows, (left, right), plot)
+
+
+def check_view(view: bool, rows: str) -> None:
+    """A drawing between JSON objects would make both unreadable."""
+    if view and rows == "jsonl":
+        raise UsageError("--view draws between the rows: not with --json; --plot writes a file")
 
 
 def _pairs(first: str | None, second: str | None, pairs: str | None) -> Iterator[tuple[str, str]]:
@@ -98,7 +110,16 @@ def _pairs(first: str | None, second: str | None, pairs: str | None) -> Iterator
         yield first, second
         return
     name = textio.source_name(pairs)
-    for number, line in enumerate(textio.read_lines(options.resolve_inputs([pairs])), 1):
+    lines = options.read_input_lines([pairs], "utf-8", "strict", ("first",), tables=False)
+    for number, line in enumerate(lines, 1):
+        if hasattr(line, "record"):
+            second = line.record.get("second")
+            if not isinstance(second, str):
+                raise NlpkitError(
+                    f"{name}: record {number}: no text second", hint="keys: first, second"
+                )
+            yield line, second
+            continue
         if not line.strip():
             continue
         left, tab, right = line.partition("\t")
@@ -108,7 +129,11 @@ def _pairs(first: str | None, second: str | None, pairs: str | None) -> Iterator
 
 
 def write_compared(
-    out: Writer, rows: list[Compared], format: str, number: int | None = None
+    out: Writer,
+    rows: list[Compared],
+    format: str,
+    number: int | None = None,
+    record: dict[str, Any] | None = None,
 ) -> None:
     """Rows with probabilities; ``number`` is that of the pair, if there are several."""
     columns = ("token", "first", "second", "difference")
@@ -123,5 +148,9 @@ def write_compared(
     ]
     if number is None:
         write_rows(out, columns, listed, format)
+    elif record and format == "jsonl":
+        others = {key: value for key, value in record.items() if key not in columns}
+        for row in listed:
+            out.write_json({**others, "pair": number, **dict(zip(columns, row, strict=True))})
     else:
         write_rows(out, ("pair", *columns), [(number, *row) for row in listed], format)

@@ -40,7 +40,10 @@ Cell = Annotated[
     ),
 ]
 Count = Annotated[
-    int, typer.Option("-k", "--count", min=1, max=1000, help="Expected tokens, or units, to show.")
+    int,
+    typer.Option(
+        "--count", "-n", "-k", min=1, max=1000, help="Expected tokens, or units, to show."
+    ),
 ]
 Plot = Annotated[
     str | None,

@@ -9,7 +9,8 @@ import typer
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.output import Notes, Writer, open_output
+from nlpkit.cli.output import Notes, open_output, rows_format
+from nlpkit.cli.reports import Section, percent, write_report
 from nlpkit.errors import NlpkitError
 from nlpkit.text.vocab import on_one_line
 
@@ -41,6 +42,7 @@ def novelty(
     temperature: options.Temperature = 0.8,
     seed: options.Seed = 1,
     threads: options.Threads = 0,
+    format: options.RowsFormat = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -72,7 +74,8 @@ def novelty(
         other = _bytes(heldout)[: max(len(text), _LEAST)]
         yardstick, _ = measure(index, other, sizes, 0)
     with open_output("-") as out:
-        _show(out, shares, yardstick, [vars(one) for one in found], json)
+        sections, record = _report(shares, yardstick, [vars(one) for one in found])
+        write_report(out, sections, record, rows_format(format, json))
 
 
 def _bytes(paths: list[str]) -> bytes:
@@ -100,22 +103,18 @@ def _write(path: str, tokens: int, temperature: float, seed: int) -> bytes:
     return "\n".join(texts).encode("utf-8", "replace")
 
 
-def _show(
-    out: Writer,
-    shares: dict[int, float],
-    yardstick: dict[int, float] | None,
-    passages: list[dict[str, Any]],
-    json: bool,
-) -> None:
-    if json:
-        record: dict[str, Any] = {"new": {str(n): round(v, 4) for n, v in shares.items()}}
-        if yardstick is not None:
-            record["heldout"] = {str(n): round(v, 4) for n, v in yardstick.items()}
-        out.write_json({**record, "passages": passages})
-        return
-    out.write("n\tnew" + ("\tnew in held-out text" if yardstick else "") + "\n")
-    for size, share in shares.items():
-        beside = f"\t{yardstick[size]:.1%}" if yardstick else ""
-        out.write(f"{size}\t{share:.1%}{beside}\n")
-    for passage in passages:
-        out.write(f"{passage['length']} bytes\t{on_one_line(passage['text'])}\n")
+def _report(
+    shares: dict[int, float], yardstick: dict[int, float] | None, passages: list[dict[str, Any]]
+) -> tuple[list[Section], dict[str, Any]]:
+    record: dict[str, Any] = {"new": {str(n): round(v, 4) for n, v in shares.items()}}
+    columns = ["n", "new"]
+    rows = [[size, percent(share, 1)] for size, share in shares.items()]
+    if yardstick is not None:
+        record["heldout"] = {str(n): round(v, 4) for n, v in yardstick.items()}
+        columns.append("new in held-out text")
+        rows = [[*row, percent(yardstick[size], 1)] for row, size in zip(rows, shares, strict=True)]
+    sections = [Section(columns, rows)]
+    if passages:
+        texts = [[one["length"], on_one_line(one["text"])] for one in passages]
+        sections.append(Section(["bytes", "passage"], texts))
+    return sections, {**record, "passages": passages}

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.output import Notes, Writer, open_output
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.generate.settings import SamplingSettings
 from nlpkit.tasks.lm.settings import WritingSettings
-from nlpkit.text.records import TEXT_KEYS
+from nlpkit.text.records import TEXT_KEYS, with_record
 
 if TYPE_CHECKING:
     from nlpkit.tasks.lm.model import Continuation, TextModel
 
-_STREAM = 1 << 12
 
 Prompt = Annotated[
     str | None,
@@ -194,7 +190,8 @@ def _prompts(request: Request) -> list[str]:
         name = textio.source_name(request.prompts)
         return [one.prompt for one in read_examples(textio.read_lines(paths), name, answers=False)]
     if request.prompt == textio.STDIN:
-        lines = list(textio.read_lines(options.resolve_inputs([textio.STDIN])))
+        keys = ("prompt", *TEXT_KEYS)
+        lines = list(options.read_input_lines([textio.STDIN], "utf-8", "strict", keys))
         if not lines:
             raise NlpkitError("no prompt on standard input", hint="one prompt per line")
         return lines
@@ -255,13 +252,16 @@ def _write_texts(
             out.write(f"{row.prompt}{row.text}\n")
             continue
         out.write_json(
-            {
-                "prompt": row.prompt,
-                "text": row.text,
-                "tokens": [model.codec.decode([index]) for index in row.ids],
-                "logprobs": [round(score, 5) for score in row.log_probabilities],
-                "finish": "stop" if row.stopped else "length",
-            }
+            with_record(
+                row.prompt,
+                {
+                    "prompt": row.prompt,
+                    "text": row.text,
+                    "tokens": [model.codec.decode([index]) for index in row.ids],
+                    "logprobs": [round(score, 5) for score in row.log_probabilities],
+                    "finish": "stop" if row.stopped else "length",
+                },
+            )
         )
 
 
@@ -280,130 +280,13 @@ def _write_beams(
             found = model.search(prompt, writing, sampling, request.stop or [])
             for text, beam in found[: writing.samples]:
                 if as_json:
-                    out.write_json(
-                        {
-                            "prompt": prompt,
-                            "text": text,
-                            "score": round(beam.score, 5),
-                            "logprob": round(beam.log_probability, 5),
-                            "finish": "stop" if beam.ended else "length",
-                        }
-                    )
+                    record = {
+                        "prompt": prompt,
+                        "text": text,
+                        "score": round(beam.score, 5),
+                        "logprob": round(beam.log_probability, 5),
+                        "finish": "stop" if beam.ended else "length",
+                    }
+                    out.write_json(with_record(prompt, record))
                 else:
                     out.write(f"{prompt}{text}\n")
-
-
-# --- scores ---------------------------------------------------------------------------------------
-
-Lines = Annotated[bool, typer.Option("--lines", help="Score each line on its own.")]
-Tokens = Annotated[
-    bool,
-    typer.Option(
-        "--tokens", help="Show every token: as coloured text on a terminal, else as JSON lines."
-    ),
-]
-Stride = Annotated[
-    int | None,
-    typer.Option(
-        "--stride",
-        min=1,
-        max=limits.LONGEST,
-        help="Tokens from window to window.",
-        show_default="half a block",
-    ),
-]
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """Flags of ``score``."""
-
-    lines: Lines = False
-    tokens: Tokens = False
-    stride: Stride = None
-    json: options.Json = False
-
-
-def run_score(
-    path: str,
-    inputs: list[str] | None,
-    scoring: Scoring,
-    use: options.Use,
-    decoding: options.Decoding,
-    *,
-    gpt: bool = False,
-) -> None:
-    """Load a model and score text, a block of it at a time."""
-    from nlpkit.device import pick_device
-    from nlpkit.tasks.lm.model import GptModel, TextModel
-
-    options.use_threads(use.threads)
-    errors, stride, json = decoding.errors, scoring.stride, scoring.json
-    model = (GptModel if gpt else TextModel).load(path)
-    paths = options.resolve_inputs(inputs)
-    chosen = pick_device(use.device, model.work(sum(map(_guess_size, paths))))
-    model.model.to(chosen)
-    blocks = options.read_inputs(paths, **vars(decoding), keys=TEXT_KEYS)
-    with open_output("-") as out:
-        if scoring.tokens:
-            from nlpkit.cli.lm_show import write_tokens
-
-            write_tokens(out, model, (block.text(errors) for block in blocks), stride, json)
-        elif scoring.lines:
-            texts = (line for block in blocks for line in block.lines(errors))
-            _score_lines(out, model, texts, stride, json)
-        else:
-            _score_all(out, model, blocks, errors, stride, json)
-    Notes(use.quiet).say(f"device {chosen}")
-
-
-def _score_lines(
-    out: Writer, model: TextModel, texts: Iterable[str], stride: int | None, json: bool
-) -> None:
-    for text in texts:
-        record = {**_score_record(model, model.score(text, stride)), "text": text}
-        if json:
-            out.write_json(record)
-        else:
-            out.write("\t".join(str(value) for value in record.values()) + "\n")
-
-
-def _score_all(
-    out: Writer,
-    model: TextModel,
-    blocks: Iterator[textio.Block],
-    errors: str,
-    stride: int | None,
-    json: bool,
-) -> None:
-    found = model.score_blocks(blocks, errors, stride)
-    if not found.tokens:
-        raise NlpkitError("no text to score", hint="a file that is not empty")
-    record = _score_record(model, found)
-    if json:
-        out.write_json(record)
-    else:
-        out.write("".join(f"{name}\t{value}\n" for name, value in record.items()))
-
-
-def _score_record(model: TextModel, found: Any) -> dict[str, Any]:
-    from nlpkit.text.word_codec import Words
-
-    record: dict[str, Any] = {
-        "perplexity": round(found.perplexity, 4),
-        "bits_per_token": round(found.bits_per_token, 4),
-        "bits_per_byte": round(found.bits_per_byte, 4),
-        "tokens": found.tokens,
-        "bytes": found.bytes,
-        "perplexity_per_word": round(found.perplexity_per_word, 4),
-        "words": found.words,
-    }
-    if isinstance(model.codec, Words):
-        record["unknown"] = found.unknown
-        record["perplexity_of_known"] = round(found.perplexity_of_known, 4)
-    return record
-
-
-def _guess_size(path: str) -> int:
-    """Bytes of a file; of a stream, which may be of any length, a guess."""
-    return os.path.getsize(path) if os.path.isfile(path) else _STREAM

@@ -15,7 +15,7 @@ from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_row
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.errors import UsageError
 from nlpkit.tasks.names.settings import NameConstraints, NamesSettings
-from nlpkit.text.records import TEXT_KEYS
+from nlpkit.text.records import TEXT_KEYS, with_record
 
 if TYPE_CHECKING:
     from nlpkit.tasks.names.data import Name
@@ -205,8 +205,13 @@ def score(
     total = sum(nats for _, nats, _ in rows) / count_characters(names)
     if least is not None:
         rows = sorted(rows, key=lambda row: -row[2])[:least]
+    columns = ("name", "nats", "bits_per_character")
+    shown = rows_format(format, json)
     with open_output("-") as out:
-        write_rows(out, ("name", "nats", "bits_per_character"), rows, rows_format(format, json))
+        if shown != "jsonl":
+            write_rows(out, columns, rows, shown)
+        for row in rows if shown == "jsonl" else ():
+            out.write_json(with_record(row[0], dict(zip(columns, row, strict=True))))
     Notes(quiet).say(
         f"{len(names):,} names, {total:.4f} nats per character, ends included; device {chosen}"
     )

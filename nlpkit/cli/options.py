@@ -319,13 +319,25 @@ def read_inputs(
 
     What is read of records is what ``--input`` and ``--key`` say, see ``everywhere``.
     """
+    from nlpkit.text.records import plain_blocks
+
+    return plain_blocks(_read_said(inputs, encoding, errors, keys, tables=tables), errors)
+
+
+def _read_said(
+    inputs: list[str] | str | None,
+    encoding: str,
+    errors: str,
+    keys: tuple[str, ...],
+    *,
+    tables: bool,
+) -> Iterator[Block]:
     from nlpkit.text import records
 
     said = everywhere.current.get()
     reading = Reading(input=said.input, key=said.key, encoding=encoding, errors=errors)  # type: ignore[arg-type]
     paths = resolve_inputs(inputs)
-    found = records.read_records(paths, reading, keys, Notes().say, tables=tables)
-    return records.plain_blocks(found, errors)
+    return records.read_records(paths, reading, keys, Notes().say, tables=tables)
 
 
 def read_input_lines(
@@ -336,9 +348,24 @@ def read_input_lines(
     *,
     tables: bool = True,
 ) -> Iterator[str]:
-    """``read_inputs``, a line at a time."""
-    for block in read_inputs(inputs, encoding, errors, keys, tables=tables):
-        yield from block.lines(errors)
+    """``read_inputs``, a line at a time; that of a record knows it, see ``with_record``."""
+    for lines in read_line_blocks(inputs, encoding, errors, keys, tables=tables):
+        yield from lines
+
+
+def read_line_blocks(
+    inputs: list[str] | str | None,
+    encoding: str,
+    errors: str,
+    keys: tuple[str, ...] = TEXT_KEYS,
+    *,
+    tables: bool = True,
+) -> Iterator[list[str]]:
+    """``read_input_lines``, a block at a time."""
+    from nlpkit.text.records import lines_of
+
+    for block in _read_said(inputs, encoding, errors, keys, tables=tables):
+        yield lines_of(block, errors)
 
 
 def read_records(

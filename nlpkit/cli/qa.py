@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import check_output, open_output, rows_format, write_rows
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
+from nlpkit.cli.reports import facts, percent, write_report
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.qa.settings import QaSettings
 
@@ -37,7 +39,9 @@ COLUMNS = ("answer", "probability", "score", "text", "start", "end")
 @with_settings(QaSettings, options.Training, options.Decoding)
 def train(
     *,
-    data: Annotated[str, typer.Argument(metavar="TRAIN", help="Questions: SQuAD's JSON, or TSV.")],
+    data: Annotated[
+        str, typer.Argument(metavar="TRAIN", help="Questions: SQuAD's JSON, JSON lines, TSV.")
+    ],
     pretrained: Annotated[
         str, typer.Option("--pretrained", metavar="MODEL", help="The BERT to start from.")
     ],
@@ -56,7 +60,8 @@ def train(
 ) -> None:
     """Learn to answer questions by spans of a text.
 
-    Takes SQuAD's JSON (1.1 or 2.0), or lines of question<TAB>text<TAB>answer, with or without a
+    Takes SQuAD's JSON (1.1 or 2.0), JSON lines with question, context (or text) and answers (as
+    Hugging Face has them) or answer, or lines of question<TAB>text<TAB>answer, with or without a
     header; an empty answer says that the text has none. Rows whose column split says other than
     train are left out, and are those of --dev. Long texts are read in windows that overlap.
 
@@ -83,7 +88,9 @@ def train(
 @app.command(cls=Command)
 def answer(
     model: options.Model,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to ask.")],
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="What to ask; -: each record asks its own.")
+    ],
     inputs: options.Inputs = None,
     text: Annotated[
         str | None,
@@ -103,29 +110,59 @@ def answer(
 
     Columns, and keys of jsonl: answer, probability, score, text (its number, from 1), start and
     end (characters of the text). A question that has no answer there gives a row with an empty
-    answer and the probability of that.
+    answer and the probability of that. With - for QUESTION the input is JSON lines, CSV or TSV with
+    question and context (or text), each of which is answered by itself; as jsonl a record keeps its
+    keys, and its answer comes behind them.
 
     Examples:
       $ nlpkit qa answer qa.model "Who wrote it?" --text "It was written by Ann in 1901."
       $ nlpkit qa answer qa.model "what do people eat in sweden ?" sample_corpora/world.txt -n 3
+      $ nlpkit qa answer qa.model - sample_corpora/questions.tsv --json | head -2
     """
     from nlpkit.tasks.qa.model import QaModel
 
     chosen = rows_format(format, json)
-    if text is not None and inputs:
+    if text is not None and inputs and question != textio.STDIN:
         raise UsageError("--text and files contradict each other")
-    if text is not None:
-        texts = [text]
+    if question == textio.STDIN:
+        asked = _asked(inputs, text, encoding, errors)
     else:
-        paths = options.resolve_inputs(inputs)
-        texts = list(options.read_input_lines(paths, encoding, errors))
-    if not question.strip() or not any(one.strip() for one in texts):
-        raise NlpkitError("an empty question, or no text to look for its answer in")
-    reader = QaModel.load(model)
-    found = reader.answer(question, texts, count=count)
-    limit = reader.threshold if threshold is None else threshold
+        texts = [text] if text is not None else options.read_input_lines(inputs, encoding, errors)
+        asked = iter([(question, list(texts), {})])
+    reader: QaModel | None = None
     with open_output(output) as out:
-        write_rows(out, COLUMNS, _rows(found, limit), chosen)
+        for one, texts, record in asked:
+            if not one.strip() or not any(text.strip() for text in texts):
+                raise NlpkitError("an empty question, or no text to look for its answer in")
+            reader = reader or QaModel.load(model)
+            found = reader.answer(one, texts, count=count)
+            limit = reader.threshold if threshold is None else threshold
+            rows = _rows(found, limit)
+            if chosen != "jsonl" or not record:
+                write_rows(out, COLUMNS, rows, chosen)
+                continue
+            answers = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+            for answer in answers:
+                del answer["text"]  # that is the record's own
+                out.write_json({**record, **answer})
+            out.flush()
+
+
+def _asked(
+    inputs: list[str] | None, text: str | None, encoding: str, errors: str
+) -> Iterator[tuple[str, list[str], dict[str, Any]]]:
+    """Questions of records with the texts to look for their answers in."""
+    from nlpkit.tasks.qa.data import CONTEXT_KEYS
+
+    for line in options.read_input_lines(inputs, encoding, errors, ("question",)):
+        record = getattr(line, "record", {})
+        context = next((record[key] for key in CONTEXT_KEYS if key in record), text)
+        if not isinstance(context, str):
+            raise NlpkitError(
+                f"a question without a text: {line[:40]!r}",
+                hint=f"a key {' or '.join(CONTEXT_KEYS)} in each record, or --text",
+            )
+        yield line, [context], record
 
 
 def _rows(found: Answers, threshold: float | None) -> list[tuple[Any, ...]]:
@@ -150,6 +187,7 @@ def evaluate(
             help="Write the answers as JSON, by id, for the official script.",
         ),
     ] = None,
+    format: options.RowsFormat = None,
     json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
@@ -179,13 +217,12 @@ def evaluate(
         with open_output(predictions) as out:
             out.write_json({one.id: answer for one, answer in zip(questions, answers, strict=True)})
     record = _scores(answers, [question.references for question in questions])
+    rows = [
+        (name, value if isinstance(value, int) else percent(value))
+        for name, value in record.items()
+    ]
     with open_output("-") as out:
-        if json:
-            out.write_json(record)
-        else:
-            for name, value in record.items():
-                shown = f"{value:,}" if isinstance(value, int) else f"{100 * value:.2f}"
-                out.write(f"{name:<22} {shown}\n")
+        write_report(out, [facts(*rows)], record, rows_format(format, json))
 
 
 def _scores(answers: list[str], references: list[list[str]]) -> dict[str, float]:

@@ -14,6 +14,7 @@ from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes, Writer, open_output
 from nlpkit.cli.seq2seq_pairs import PairFlags
 from nlpkit.tasks.translate.settings import PredictSettings
+from nlpkit.text.records import TEXT_KEYS, with_record
 
 if TYPE_CHECKING:
     from nlpkit.tasks.translate.model import Answer, Translator
@@ -82,7 +83,6 @@ def predict(
     from nlpkit.device import memory_advice
     from nlpkit.settings import check
     from nlpkit.tasks.translate.terms import read_terms
-    from nlpkit.textio import read_blocks
 
     check(settings)
     notes = Notes(use.quiet)
@@ -99,8 +99,9 @@ def predict(
     counts = _Counts()
     started = time.perf_counter()
     with open_output(output) as out, memory_advice("a smaller --batch-size or fewer --beams"):
-        for block in read_blocks(paths, **vars(decoding)):
-            for lines in _groups(block.lines(decoding.errors)):
+        keys = ("source", *TEXT_KEYS)
+        for block in options.read_line_blocks(paths, **vars(decoding), keys=keys, tables=False):
+            for lines in _groups(block):
                 answers = translator.predict(lines, settings, terms=glossary, first=counts.lines)
                 _write_answers(out, translator, lines, answers, shown, settings, counts.lines)
                 counts.add(translator, lines, answers)
@@ -174,7 +175,7 @@ def _write_answers(
         if shown == "jsonl":
             records = [_record(translator, answer) for answer in found]
             more = {"nbest": records} if settings.nbest > 1 else {}
-            out.write_json({"source": line, **records[0], **more})
+            out.write_json(with_record(line, {"source": line, **records[0], **more}))
             continue
         for answer in found:
             text = " ".join(answer.text.splitlines())  # a line for a line, whatever is in it

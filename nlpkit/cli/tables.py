@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -13,6 +14,7 @@ FORMATS = ("table", "tsv", "csv", "jsonl", "markdown")
 # What a narrow terminal does without first: names and scores stay.
 DROPPED_FIRST = ("protocol", "low", "high", "coverage", "questions", "support", "note")
 _GAP = 2
+_NUMBER = re.compile(r"[-+]?[0-9][0-9,]*(\.[0-9]+)?%?|\.")  # a dot is a zero in a matrix
 
 
 def show(value: Any) -> str:
@@ -62,16 +64,13 @@ def table(
     cells = [list(row) for row in rows]
     columns = list(columns)
     for name in DROPPED_FIRST:
-        if name in columns and sum(_widths(columns, cells)) + _GAP * (len(columns) - 1) > width:
+        if name in columns and total_width(columns, cells) > width:
             place = columns.index(name)
             columns = [*columns[:place], *columns[place + 1 :]]
             cells = [[*row[:place], *row[place + 1 :]] for row in cells]
     numeric = [
         any(row[place] is not None for row in cells)
-        and all(
-            row[place] is None or (isinstance(row[place], (int, float)) and row[place] is not True)
-            for row in cells
-        )
+        and all(row[place] is None or _is_number(row[place]) for row in cells)
         for place in range(len(columns))
     ]
     widths = _widths(columns, cells)
@@ -89,7 +88,18 @@ def table(
     return "\n".join(lines) + "\n"
 
 
-def _widths(columns: Sequence[str], rows: list[list[Any]]) -> list[int]:
+def total_width(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> int:
+    """Columns of a terminal that a whole table takes."""
+    return sum(_widths(columns, rows)) + _GAP * (len(columns) - 1)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        return _NUMBER.fullmatch(value) is not None
+    return isinstance(value, (int, float)) and value is not True
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[int]:
     return [
         max([width_of(name), *(width_of(show(row[place])) for row in rows)])
         for place, name in enumerate(columns)

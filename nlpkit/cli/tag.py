@@ -12,9 +12,10 @@ from nlpkit import settings as limits
 from nlpkit.cli import encoder_inspect, options, tag_explain
 from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, new_app
-from nlpkit.cli.output import Notes, open_output
+from nlpkit.cli.output import Notes, open_output, rows_format
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
-from nlpkit.tasks.tag.layouts import LayoutChoice
+from nlpkit.cli.reports import write_report
+from nlpkit.tasks.tag.layouts import LayoutChoice, TrainingLayout
 from nlpkit.tasks.tag.settings import TaggerSettings
 
 app = new_app("Tag words with parts of speech, entities or other labels.")
@@ -23,13 +24,13 @@ app.command("inspect", cls=Command)(encoder_inspect.inspect_tagger)
 
 
 @app.command(cls=Command)
-@with_settings(TaggerSettings, LayoutChoice, options.Training, options.Decoding)
+@with_settings(TaggerSettings, TrainingLayout, options.Training, options.Decoding)
 def train(
     *,
     data: Annotated[list[str], typer.Argument(metavar="TRAIN...", help="Tagged sentences.")],
     output: options.NewModel,
     settings: TaggerSettings,
-    layout: LayoutChoice,
+    layout: TrainingLayout,
     dev: Annotated[
         str | None,
         typer.Option(
@@ -154,6 +155,7 @@ def evaluate(
             "--worst", min=0, max=limits.MANY, help="Show so many sentences with most mistakes."
         ),
     ] = 0,
+    format: options.RowsFormat = None,
     json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
@@ -186,8 +188,10 @@ def evaluate(
         tag_report.draw_confusions(result.scores, plot)
     for note in result.notes:
         Notes().warn(note)
+    record = tag_report.scores_record(result, confusion=confusion, worst=worst)
+    sections = tag_report.score_sections(result, confusion=confusion, worst=worst)
     with open_output("-") as out:
-        tag_report.show_scores(out, result, json=json, confusion=confusion, worst=worst)
+        write_report(out, sections, record, rows_format(format, json))
 
 
 @app.command(cls=Command)

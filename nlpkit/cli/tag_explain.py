@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from nlpkit import settings as limits
-from nlpkit import textio
 from nlpkit.cli import classify_output, options
 from nlpkit.cli.output import Writer, open_output
+from nlpkit.text.records import with_record
 from nlpkit.text.vocab import on_one_line
 
 
@@ -55,28 +55,27 @@ def explain(
     cut = get_tokenizer(tokenizer)
     chosen = options.pick_format(format, json, classify_output.explain_format())
     with open_output("-") as out:
-        for line in textio.read_lines(paths, encoding=encoding, errors=errors):
+        for line in options.read_input_lines(paths, encoding, errors):
             tokens = cut.tokens(line)
             if not tokens:
                 continue
             places = None if word is None else [word - 1]
             for found in explain_tags(tagger, tokens, places):
-                _write(out, tokens, found, chosen)
+                _write(out, line, tokens, found, chosen)
             out.flush()
 
 
-def _write(out: Writer, tokens: list[str], found: Any, format: str) -> None:
+def _write(out: Writer, line: str, tokens: list[str], found: Any, format: str) -> None:
     pairs = list(zip(tokens, found.influence, strict=True))
     if format == "jsonl":
-        out.write_json(
-            {
-                "word": tokens[found.place],
-                "place": found.place + 1,
-                "tag": found.tag,
-                "probability": round(found.probability, 6),
-                "influence": [{"word": w, "influence": round(value, 4)} for w, value in pairs],
-            }
-        )
+        record = {
+            "word": tokens[found.place],
+            "place": found.place + 1,
+            "tag": found.tag,
+            "probability": round(found.probability, 6),
+            "influence": [{"word": w, "influence": round(value, 4)} for w, value in pairs],
+        }
+        out.write_json(with_record(line, record))
     elif format == "tsv":
         name = on_one_line(tokens[found.place])
         out.write(f"{name}\t{on_one_line(found.tag)}\t{found.probability:.4f}\n")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nlpkit.cli.output import Writer
+from nlpkit.cli.reports import Section, facts, percent
+from nlpkit.text.vocab import on_one_line
 
 if TYPE_CHECKING:
     from nlpkit.metrics.spans import Counts, TagScores
@@ -15,61 +17,64 @@ MOST_TAGS = 30  # of a confusion matrix
 SHOWN_ILLEGAL = 10
 
 
-def show_scores(
-    out: Writer, result: Evaluation, *, json: bool, confusion: bool, worst: int
-) -> None:
-    """Scores as lines of text or as one JSON object."""
+def score_sections(result: Evaluation, *, confusion: bool, worst: int) -> list[Section]:
+    """Scores as tables: facts, a row for each tag, confusions, the worst sentences."""
     scores = result.scores
-    record = scores_record(scores)
-    if json:
-        if confusion:
-            record["confusions"] = [
-                [right, found, count] for (right, found), count in scores.confusions.most_common()
-            ]
-        if worst:
-            record["worst"] = [
-                {"where": s.where(0), "tokens": s.tokens, "tags": s.tags, "predicted": tags}
-                for s, tags, _ in result.worst(worst)
-            ]
-        out.write_json(record)
-        return
-    out.write(f"tokens\t{scores.tokens}\n")
-    out.write(f"accuracy\t{100 * scores.accuracy:.2f}%\n")
+    rows: list[tuple[Any, ...]] = [
+        ("tokens", scores.tokens),
+        ("accuracy", percent(scores.accuracy)),
+    ]
     if scores.known:
-        share = 100 * scores.known / scores.tokens
-        out.write(f"known words\t{100 * scores.known_accuracy:.2f}%\t{share:.1f}% of tokens\n")
+        share = scores.known / scores.tokens
+        known = f"{percent(share, 1)} of tokens"
+        rows.append(("known words", percent(scores.known_accuracy), known))
         if scores.known < scores.tokens:
-            unknown = 100 * scores.unknown_accuracy
-            out.write(f"unknown words\t{unknown:.2f}%\t{100 - share:.1f}%\n")
-    share = 100 * scores.right_sentences / max(1, scores.sentences)
-    out.write(f"whole sentences\t{share:.2f}%\tof {scores.sentences}\n")
+            unknown = f"{percent(1 - share, 1)} of tokens"
+            rows.append(("unknown words", percent(scores.unknown_accuracy), unknown))
+    whole = scores.right_sentences / max(1, scores.sentences)
+    rows.append(("whole sentences", percent(whole), f"of {scores.sentences}"))
     if scores.entities is not None:
-        out.write(f"entities\t{_measures(scores.entities)}\n")
-    out.write("\ntag\tprecision\trecall\tF1\tcount\n")
+        found = f"{scores.entities.right} of {scores.entities.true} found"
+        rows.append(("entity F1", percent(scores.entities.f1), found))
+        rows.append(("entity precision", percent(scores.entities.precision)))
+        rows.append(("entity recall", percent(scores.entities.recall)))
     table = scores.tags if scores.entities is None else scores.types
-    for name, counts in sorted(table.items(), key=lambda pair: -pair[1].true):
-        out.write(
-            f"{name}\t{100 * counts.precision:.2f}\t{100 * counts.recall:.2f}\t"
-            f"{100 * counts.f1:.2f}\t{counts.true}\n"
-        )
+    sections = [facts(*rows), measures("tag", table)]
     if confusion:
-        _show_confusions(out, scores)
+        sections.append(confusions(*confusion_matrix(scores)))
     for sentence, tags, wrong in result.worst(worst):
-        out.write(f"\n{sentence.where(0)}: {wrong} mistakes\n")
-        for token, right, found in zip(sentence.tokens, sentence.tags, tags, strict=True):
-            mark = "" if right == found else f"\t<- {found}"
-            out.write(f"{token}\t{right}{mark}\n")
+        triples = zip(sentence.tokens, sentence.tags, tags, strict=True)
+        cells = [(token, right, "" if right == tag else tag) for token, right, tag in triples]
+        title = f"{sentence.where(0)}: {wrong} mistakes"
+        sections.append(Section(("token", "right", "predicted"), cells, title))
+    return sections
 
 
-def _measures(counts: Counts) -> str:
-    return (
-        f"F1 {100 * counts.f1:.2f}%\tprecision {100 * counts.precision:.2f}%\t"
-        f"recall {100 * counts.recall:.2f}%\t{counts.right} of {counts.true}"
-    )
+def measures(name: str, counts: dict[str, Any]) -> Section:
+    """Precision, recall and F1 in percent, the most frequent first."""
+    rows = [
+        (
+            on_one_line(key),
+            f"{100 * one.precision:.2f}",
+            f"{100 * one.recall:.2f}",
+            f"{100 * one.f1:.2f}",
+            one.true,
+        )
+        for key, one in sorted(counts.items(), key=lambda pair: -pair[1].true)
+    ]
+    return Section((name, "precision", "recall", "F1", "count"), rows)
 
 
-def scores_record(scores: TagScores) -> dict[str, Any]:
+def confusions(names: list[str], rows: list[list[int]]) -> Section:
+    """How often what is right (rows) was taken for what (columns)."""
+    names = list(map(on_one_line, names))
+    cells = [[name, *row] for name, row in zip(names, rows, strict=True)]
+    return Section(("right \\ predicted", *names), cells, is_matrix=True)
+
+
+def scores_record(result: Evaluation, *, confusion: bool, worst: int) -> dict[str, Any]:
     """The numbers of ``tag evaluate``, as shares from 0 to 1."""
+    scores = result.scores
     record: dict[str, Any] = {
         "tokens": scores.tokens,
         "accuracy": scores.accuracy,
@@ -84,6 +89,15 @@ def scores_record(scores: TagScores) -> dict[str, Any]:
     if scores.entities is not None:
         record["entities"] = _record(scores.entities)
         record["types"] = {name: _record(counts) for name, counts in sorted(scores.types.items())}
+    if confusion:
+        record["confusions"] = [
+            [right, found, count] for (right, found), count in scores.confusions.most_common()
+        ]
+    if worst:
+        record["worst"] = [
+            {"where": s.where(0), "tokens": s.tokens, "tags": s.tags, "predicted": tags}
+            for s, tags, _ in result.worst(worst)
+        ]
     return record
 
 
@@ -101,13 +115,6 @@ def confusion_matrix(scores: TagScores) -> tuple[list[str], list[list[int]]]:
     """The most frequent tags and how often each (row) was taken for each (column)."""
     ranked = sorted(scores.tags, key=lambda tag: (-scores.tags[tag].true, tag))[:MOST_TAGS]
     return ranked, [[scores.confusions[right, found] for found in ranked] for right in ranked]
-
-
-def _show_confusions(out: Writer, scores: TagScores) -> None:
-    names, rows = confusion_matrix(scores)
-    out.write("\nright \\ predicted\t" + "\t".join(names) + "\n")
-    for name, row in zip(names, rows, strict=True):
-        out.write(name + "\t" + "\t".join(str(count) if count else "." for count in row) + "\n")
 
 
 def draw_confusions(scores: TagScores, path: str) -> None:

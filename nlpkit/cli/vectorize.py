@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import typer
-
-from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
@@ -17,52 +14,19 @@ from nlpkit.cli.output import check_output, open_output
 from nlpkit.errors import NlpkitError
 from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.records import Reading, read_tokens, token_keys
+from nlpkit.text.vectorize_settings import VectorizeSettings
 from nlpkit.text.vocab import Vocab
 
 app = new_app()
-Mode = Literal["one-hot", "hash", "binary", "count", "freq", "tfidf"]
 MOST_CELLS = 1 << 31  # a dense array beyond this is a mistake more often than a wish
 
 
 @app.command(cls=Command)
-@with_settings(Reading)
+@with_settings(Reading, VectorizeSettings)
 def vectorize(
     reading: Reading,
+    settings: VectorizeSettings,
     inputs: options.Inputs = None,
-    mode: Annotated[
-        Mode,
-        typer.Option(
-            "--mode",
-            "-m",
-            help="hash: bucket numbers; one-hot: a row for each token; "
-            "the others: a row for each line, weighted so.",
-        ),
-    ] = "count",
-    vocab: Annotated[
-        str | None,
-        typer.Option("--vocab", "-V", metavar="FILE", help="A column for each entry of this."),
-    ] = None,
-    buckets: Annotated[
-        int | None,
-        typer.Option(
-            "--buckets",
-            min=1,
-            max=limits.MANY,
-            help="No vocabulary: hash tokens into so many columns.",
-        ),
-    ] = None,
-    maxlen: Annotated[
-        int | None,
-        typer.Option(
-            "--maxlen",
-            min=1,
-            max=limits.LONGEST,
-            help="For one-hot: pad or cut lines to so many tokens.",
-        ),
-    ] = None,
-    sparse: Annotated[
-        bool, typer.Option("--sparse", help="Write only what is not zero (index:value, or CSR).")
-    ] = False,
     tokenizer: options.TokenizerName = "whitespace",
     pattern: options.Pattern = None,
     lower: options.Lower = False,
@@ -79,40 +43,42 @@ def vectorize(
     Examples:
       $ echo "cold food" | nlpkit vectorize --mode hash --buckets 50
       $ nlpkit vocab build sample_corpora/world.txt -o world.vocab
-      $ nlpkit vectorize -m tfidf -V world.vocab --sparse sample_corpora/world.txt | head -3
-      $ nlpkit vectorize -m one-hot -V world.vocab --sparse sample_corpora/world.txt -o world.npz
-      $ echo "the king" | nlpkit vectorize -m one-hot -V world.vocab --maxlen 4 -o king.npy
-      $ printf 'a b\\nb c b\\n' | nlpkit vectorize -m binary --buckets 8
+      $ nlpkit vectorize --mode tfidf -V world.vocab --sparse sample_corpora/world.txt | head -3
+      $ nlpkit vectorize --mode one-hot -V world.vocab --sparse sample_corpora/world.txt -o w.npz
+      $ echo "the king" | nlpkit vectorize --mode one-hot -V world.vocab --maxlen 4 -o king.npy
+      $ printf 'a b\\nb c b\\n' | nlpkit vectorize --mode binary --buckets 8
     """
-    from nlpkit.text.arrays import bag_of_words, hashing
+    from nlpkit.text.arrays import bag_of_words
 
-    options.require_one(vocab=vocab, buckets=buckets)
-    if mode == "hash" and buckets is None:
-        raise UsageError("--mode hash needs --buckets")
-    if maxlen is not None and mode != "one-hot":
-        raise UsageError("--maxlen goes with --mode one-hot")
-    if output.endswith(".npy") and sparse:
+    if output.endswith(".npy") and settings.sparse:
         raise UsageError("sparse rows go to an .npz file, a .npy file holds one dense array")
     check_output(output)
-    settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-    blocks = options.read_records(inputs, reading, token_keys(settings), quiet=quiet)
-    rows = (row for rows in read_tokens(blocks, settings, reading.errors) for row in rows)
-    lines = (tokens for _, tokens in rows)
-    if buckets is not None:
-        columns, first = buckets, 1
-        ids: Iterable[list[int]] = (hashing(tokens, columns) for tokens in lines)
-    else:
-        loaded = Vocab.load(str(vocab))
-        columns, first = len(loaded), 0
-        ids = (loaded.encode(tokens) for tokens in lines)
-    if mode == "hash":
+    cut = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+    blocks = options.read_records(inputs, reading, token_keys(cut), quiet=quiet)
+    rows = (row for rows in read_tokens(blocks, cut, reading.errors) for row in rows)
+    ids, columns = _ids((tokens for _, tokens in rows), settings)
+    if settings.mode == "hash":
         _write_ids(output, ids)
         return
-    from_zero = ([index - first for index in row] for row in ids)
-    if mode == "one-hot":
-        _write_one_hot(output, from_zero, columns, maxlen, sparse)
+    from_zero = ([index - settings.columns_from for index in row] for row in ids)
+    if settings.mode == "one-hot":
+        _write_one_hot(output, from_zero, columns, settings.maxlen, settings.sparse)
     else:
-        _write_bags(output, bag_of_words(from_zero, columns, mode), sparse)
+        _write_bags(output, bag_of_words(from_zero, columns, settings.mode), settings.sparse)
+
+
+def _ids(
+    lines: Iterable[list[str]], settings: VectorizeSettings
+) -> tuple[Iterable[list[int]], int]:
+    """The ids of each line, as they are read, and how many columns there are."""
+    from nlpkit.text.arrays import hashing
+
+    if settings.vocab is not None:
+        vocab = Vocab.load(settings.vocab)
+        return (vocab.encode(tokens) for tokens in lines), len(vocab)
+    assert settings.buckets is not None
+    buckets = settings.buckets
+    return (hashing(tokens, buckets) for tokens in lines), buckets
 
 
 def _write_ids(output: str, rows: Iterable[list[int]]) -> None:

@@ -17,6 +17,7 @@ from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
+from nlpkit.text.records import TOKEN_KEYS, with_record
 from nlpkit.vectors.settings import QUERY, AnalogyMethod, Metric
 
 if TYPE_CHECKING:
@@ -307,7 +308,12 @@ def expand(
     number: Annotated[
         int,
         typer.Option(
-            "--number", "-n", min=1, max=limits.MANY, help="Words to add for a word, at most."
+            "--count",
+            "--number",
+            "-n",
+            min=1,
+            max=limits.MANY,
+            help="Words to add for a word, at most.",
         ),
     ] = QUERY.expand_n,
     minimum: Annotated[
@@ -331,17 +337,16 @@ def expand(
     """
     shown = options.pick_format(format, json, "text")
     vectors = shared.open_vectors(model, Notes(quiet))
-    blocks = options.read_inputs(inputs, encoding, errors)
+    blocks = options.read_line_blocks(inputs, encoding, errors, TOKEN_KEYS)
     from nlpkit.vectors import query
 
     with open_output("-") as out:
-        for block in blocks:
-            lines = block.lines(errors)
+        for lines in blocks:
             words = [line.split() for line in lines]
             found = query.expand(vectors, words, number, minimum=minimum, restrict=restrict)
             for line, added in zip(lines, found, strict=True):
                 if shown == "jsonl":
-                    out.write_json({"line": line, "added": added})
+                    out.write_json(with_record(line, {"line": line, "added": added}))
                 else:
                     out.write(" ".join([line, *added]) + "\n")
             out.flush()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import astuple
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,9 +13,12 @@ from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.frame import Command, new_app
-from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
+from nlpkit.cli.output import Notes, check_output, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.settings import EVALUATION, AnalogyMethod, EvaluationSettings
+
+if TYPE_CHECKING:
+    from nlpkit.vectors.similarities import WordPair
 
 app = new_app("Score vectors on analogies or word pairs.")
 
@@ -31,12 +34,20 @@ KeepCase = Annotated[
         "--keep-case", help="King is not king; else case is folded to the most frequent spelling."
     ),
 ]
+Items = Annotated[
+    str | None,
+    typer.Option(
+        "--items",
+        metavar="FILE",
+        help="Write each item with what was found, as JSON lines; records keep their other keys.",
+    ),
+]
 
 
 @app.command(cls=Command)
 def analogies(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Questions: ': section' lines, then four words.")
+        str, typer.Argument(metavar="FILE", help="Questions: four words per line, or JSON lines.")
     ],
     model: shared.ModelOption,
     compare: Compare = None,
@@ -54,11 +65,15 @@ def analogies(
         AnalogyMethod, typer.Option("--method", help="How the fourth word is scored.")
     ] = EVALUATION.method,
     keep_case: KeepCase = not EVALUATION.fold_case,
+    items: Items = None,
     format: options.RowsFormat = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Count how many analogies come out right, by section and in total.
+
+    FILE has ': section' lines and four words per line, or JSON lines with the keys a, b, c, d and
+    section. Keys of --items: section, a, b, c, d, answer (null where a word is unknown), right.
 
     Columns (keys of jsonl): section, correct, answered, questions, coverage (answered of all),
     accuracy (correct of answered) and its 95 % interval, low and high; jsonl also has protocol,
@@ -75,10 +90,19 @@ def analogies(
     from nlpkit.vectors.analogies import compare_analogies, evaluate_analogies, read_questions
 
     shown, notes = rows_format(format, json), Notes(quiet)
+    if items is not None:
+        check_output(items)
     questions = read_questions(textio.read_lines(file), file)
     settings = EvaluationSettings(restrict=restrict, method=method, fold_case=not keep_case)
     report = evaluate_analogies(shared.open_vectors(model, notes), questions, settings)
     notes.say(f"protocol: {report.protocol}")
+    if items is not None:
+        with open_output(items) as out:
+            answers = zip(questions, report.answers, report.outcomes.tolist(), strict=True)
+            for one, answer, outcome in answers:
+                made = {"section": one.section, **dict(zip("abcd", one.words, strict=True))}
+                right = None if answer is None else outcome == 1
+                out.write_json({**one.record, **made, "answer": answer, "right": right})
     if compare is not None:
         other = evaluate_analogies(shared.open_vectors(compare, notes), questions, settings)
         columns = ["section", "shared", "first", "second", "only_first", "only_second", "p"]
@@ -102,12 +126,13 @@ def similarity(
         str,
         typer.Argument(
             metavar="FILE",
-            help="Two words and a score a line, # is a comment; or a folder of such.",
+            help="Two words and a score per line, # is a comment; JSON lines; or a folder of such.",
         ),
     ],
     model: shared.ModelOption,
     compare: Compare = None,
     keep_case: KeepCase = not EVALUATION.fold_case,
+    items: Items = None,
     seed: options.Seed = EVALUATION.seed,
     format: options.RowsFormat = None,
     json: options.Json = False,
@@ -118,6 +143,7 @@ def similarity(
     Columns (keys of jsonl): spearman and its 95 % interval, low and high; pearson; known and pairs
     (how many of the file's pairs have both words); jsonl also has protocol, which else is said on
     stderr. For a folder there is a row for each of its files; set, the file's name, comes first.
+    JSON lines have word1, word2 and score. Keys of --items: word1, word2, score, cosine (or null).
 
     With --compare the columns are shared (pairs that both sets know), first and second (Spearman),
     difference, its 95 % interval low and high, and p, by a paired bootstrap with --seed.
@@ -130,6 +156,8 @@ def similarity(
     from nlpkit.vectors.similarities import compare_similarity, evaluate_similarity, read_pairs
 
     shown, notes = rows_format(format, json), Notes(quiet)
+    if items is not None:
+        check_output(items)
     sets = _sets(file)
     pairs_of = {name: read_pairs(textio.read_lines(path), path) for name, path in sets.items()}
     loaded = shared.open_vectors(model, notes)
@@ -138,6 +166,7 @@ def similarity(
     if second is not None:
         columns = ["shared", "first", "second", "difference", "low", "high", "p"]
     rows: list[list[Any]] = []
+    found_items: list[dict[str, Any]] = []
     for name, pairs in pairs_of.items():
         row: list[Any] = [name] if os.path.isdir(file) else []
         report = evaluate_similarity(loaded, pairs, fold_case=not keep_case)
@@ -150,12 +179,24 @@ def similarity(
             found = compare_similarity(pairs, report, other, seed=seed)
             row += [found.shared, found.first_spearman, found.second_spearman, *found.bootstrap]
         rows.append([*row, report.protocol] if shown == "jsonl" else row)
+        found_items += [
+            {**one.record, **_pair(one), "cosine": round(cosine, 6) if cosine == cosine else None}
+            for one, cosine in zip(pairs, report.cosines.tolist(), strict=True)
+        ]
+    if items is not None:
+        with open_output(items) as out:
+            for item in found_items:
+                out.write_json(item)
     if os.path.isdir(file):
         columns = ["set", *columns]
     if shown == "jsonl":
         columns = [*columns, "protocol"]
     with open_output("-") as out:
         write_rows(out, columns, rows, shown)
+
+
+def _pair(one: WordPair) -> dict[str, Any]:
+    return {"word1": one.first, "word2": one.second, "score": one.score}
 
 
 def _sets(path: str) -> dict[str, str]:

@@ -11,13 +11,15 @@ from nlpkit import modeldir
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
-from nlpkit.cli.output import Notes, open_output
+from nlpkit.cli.output import Notes, open_output, rows_format
+from nlpkit.cli.reports import facts, write_report
 from nlpkit.errors import UsageError
 from nlpkit.vectors.settings import MergeMethod
 
 
 def info(
     vectors: shared.VectorsArgument,
+    format: options.RowsFormat = None,
     json: options.Json = False,
     errors: options.Errors = "strict",
     quiet: options.Quiet = False,
@@ -36,23 +38,29 @@ def info(
     record = {
         "words": len(loaded),
         "dim": loaded.dim,
-        "kind": modeldir.load_config(vectors).kind if os.path.isdir(vectors) else "file",
+        "kind": _kind(vectors),
         "tokens": None if counts is None else int(counts.sum()),
         "mean_length": float(loaded.norms.mean()),
         "subwords": loaded.subwords is not None,
         "first": loaded.words[:10],
     }
     with open_output("-") as out:
-        if json:
-            out.write_json(record)
-            return
-        out.write(f"words\t{record['words']}\n")
-        out.write(f"dim\t{record['dim']}\n")
-        out.write(f"kind\t{record['kind']}\n")
-        out.write(f"tokens\t{'not counted' if counts is None else record['tokens']}\n")
-        out.write(f"length\t{record['mean_length']:.4f}\tmean of all vectors\n")
-        out.write(f"subwords\t{'yes' if record['subwords'] else 'no'}\n")
-        out.write(f"first\t{' '.join(loaded.words[:10])}\n")
+        shown = facts(
+            ("words", record["words"]),
+            ("dim", record["dim"]),
+            ("kind", record["kind"]),
+            ("tokens", "not counted" if counts is None else record["tokens"]),
+            ("length", record["mean_length"], "mean of all vectors"),
+            ("subwords", "yes" if record["subwords"] else "no"),
+            ("first", " ".join(loaded.words[:10])),
+        )
+        write_report(out, [shown], record, rows_format(format, json))
+
+
+def _kind(path: str) -> str:
+    if not os.path.isdir(path):
+        return "file"
+    return modeldir.load_config(path).kind if modeldir.is_model(path) else "spacy"
 
 
 def convert(

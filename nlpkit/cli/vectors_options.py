@@ -30,7 +30,10 @@ Words = Annotated[
     ),
 ]
 Number = Annotated[
-    int, typer.Option("--number", "-n", min=1, max=limits.MANY, help="Answers to a question.")
+    int,
+    typer.Option(
+        "--count", "--number", "-n", min=1, max=limits.MANY, help="Answers to a question."
+    ),
 ]
 Restrict = Annotated[
     int | None,

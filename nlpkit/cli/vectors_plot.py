@@ -3,62 +3,32 @@
 from __future__ import annotations
 
 import shutil
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
+from nlpkit.cli.flags import with_settings
 from nlpkit.cli.output import Notes, open_output
 from nlpkit.errors import NlpkitError, UsageError
-from nlpkit.vectors.settings import PLOT, Projection
+from nlpkit.vectors.settings import PlotSettings, Projection
+
+if TYPE_CHECKING:
+    from nlpkit.vectors.store import Vectors
 
 PAGE_ENDINGS = (".html", ".htm")
+_AXES = {Projection.TSNE: "t-SNE", Projection.UMAP: "UMAP"}
 
 
+@with_settings(PlotSettings)
 def plot(
     model: shared.ModelOption,
+    settings: PlotSettings,
     words: Annotated[
         list[str] | None, typer.Argument(metavar="WORD", help="Words to show.")
     ] = None,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            "--top",
-            min=1,
-            max=limits.MANY,
-            help="Show the so many most frequent words; stop words, punctuation and numbers are "
-            "left out.",
-        ),
-    ] = None,
-    all_words: Annotated[
-        bool, typer.Option("--all-words", help="Do not leave any out of --top.")
-    ] = False,
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            "--groups",
-            metavar="FILE",
-            help="Colours: word<TAB>group, or words below ': group'; these words are shown, too.",
-        ),
-    ] = None,
-    relations: Annotated[
-        str | None,
-        typer.Option(
-            "--relations",
-            metavar="FILE",
-            help="Arrows: pairs of words, such as france paris; these words are shown, too.",
-        ),
-    ] = None,
-    title: Annotated[
-        str | None, typer.Option("--title", metavar="TEXT", help="What stands above the picture.")
-    ] = None,
-    method: Annotated[
-        Projection,
-        typer.Option("--method", help="pca keeps directions, tsne keeps neighbourhoods."),
-    ] = PLOT.method,
     output: Annotated[
         str | None,
         typer.Option(
@@ -69,13 +39,6 @@ def plot(
             show_default="a rough view in the terminal",
         ),
     ] = None,
-    number: Annotated[
-        int,
-        typer.Option(
-            "--number", "-n", min=1, max=1_000, help="Neighbours to show of a word, in a page."
-        ),
-    ] = PLOT.neighbours,
-    seed: options.Seed = PLOT.seed,
     errors: options.Errors = "strict",
     quiet: options.Quiet = False,
 ) -> None:
@@ -83,14 +46,16 @@ def plot(
 
     To a picture, to a page of three dimensions to turn, zoom and search in any browser without a
     network, or roughly to the terminal. Give words, --top N, --groups or --relations. The axes of a
-    picture by pca say how much of the variance they show.
+    picture by pca say how much of the variance they show. A page switches between methods, lights
+    up neighbours, and draws an analogy that is typed into it: king - man + woman.
 
     Examples:
       $ nlpkit vectors plot king queen man woman france paris italy rome -m world.model
-      $ nlpkit vectors plot --top 200 -m world.model -o world.png
+      $ nlpkit vectors plot --top 200 --clusters 8 -m world.model -o world.png
       $ nlpkit vectors plot --top 1000 --method tsne -m world.model -o world.html
     """
-    if not words and top is None and groups is None and relations is None:
+    given = (words or None, settings.top, settings.groups, settings.relations)
+    if all(one is None for one in given):
         raise UsageError("name words to plot, or give --top, --groups or --relations")
     notes = Notes(quiet)
     is_page = output is not None and output.lower().endswith(PAGE_ENDINGS)
@@ -100,71 +65,126 @@ def plot(
         textio.check_writable(output)
         if not is_page:
             check_picture(output)
-    from nlpkit.vectors import query
-    from nlpkit.vectors.marks import content_words, read_groups, read_relations
-    from nlpkit.vectors.projection import project, variance_shares
+    from nlpkit.vectors.projection import check_installed, project
 
-    grouped = {} if groups is None else read_groups(textio.read_lines(groups), groups)
-    pairs = [] if relations is None else read_relations(textio.read_lines(relations), relations)
+    check_installed(settings.method)
+    marks = _read_marks(settings)
     vectors = shared.open_vectors(model, notes, errors)
-    marked = dict.fromkeys([*(word for pair in pairs for word in pair), *grouped])
+    chosen, matrix = _choose(vectors, words or [], marks, settings, notes)
+    title = settings.title or f"{len(chosen):,} words of {model}"
+    if is_page:
+        assert output is not None
+        textio.write_text(output, _page(vectors, chosen, matrix, marks, settings, title))
+    else:
+        points = project(matrix, settings.method, seed=settings.seed)
+        if output is None:
+            _show(chosen, points)
+            return
+        _draw(chosen, points, matrix, marks, settings, title, output, notes)
+    notes.say(f"{len(chosen):,} words to {output}")
+
+
+class _Marks(NamedTuple):
+    """What is drawn beside the points."""
+
+    groups: dict[str, str]
+    relations: list[tuple[str, str]]
+
+
+def _read_marks(settings: PlotSettings) -> _Marks:
+    from nlpkit.vectors.marks import read_groups, read_relations
+
+    groups, relations = settings.groups, settings.relations
+    return _Marks(
+        {} if groups is None else read_groups(textio.read_lines(groups), groups),
+        [] if relations is None else read_relations(textio.read_lines(relations), relations),
+    )
+
+
+def _choose(
+    vectors: Vectors, words: list[str], marks: _Marks, settings: PlotSettings, notes: Notes
+) -> tuple[list[str], Any]:
+    """The words to show, the most important first, and their vectors (N, D)."""
+    from nlpkit.vectors import query
+    from nlpkit.vectors.marks import cluster_groups, content_words
+
+    marked = dict.fromkeys([*(word for pair in marks.relations for word in pair), *marks.groups])
     known = [word for word in marked if vectors.knows(word)]
     if len(known) < len(marked):
         notes.warn(f"{len(marked) - len(known):,} words of the files are unknown and left out")
-    frequent = vectors.words[: top or 0]
-    if top is not None and not all_words:
-        frequent = content_words(vectors.words, top)
-    chosen = list(dict.fromkeys([*(words or []), *known, *frequent]))
+    frequent = vectors.words[: settings.top or 0]
+    if settings.top is not None and not settings.all_words:
+        frequent = content_words(vectors.words, settings.top)
+    chosen = list(dict.fromkeys([*words, *known, *frequent]))
     if not chosen:
         raise NlpkitError("no word to show", hint="other words, or --all-words")
     matrix = query.stack(vectors, chosen)
-    points = project(matrix, method, seed=seed)
-    if output is None:
-        from nlpkit.vectors.plot import terminal_view
+    if settings.clusters is not None:
+        marks.groups.update(cluster_groups(chosen, matrix, settings.clusters, settings.seed))
+    return chosen, matrix
 
-        size = shutil.get_terminal_size()
-        with open_output("-") as out:
-            out.write(
-                terminal_view(chosen, points, width=size.columns - 1, height=size.lines - 2) + "\n"
-            )
-        return
-    if is_page:
-        from nlpkit.vectors.page import page
 
-        neighbours = query.nearest(vectors, [([word], []) for word in chosen], number)
-        heading = title or f"{len(chosen):,} words of {model}"
-        layouts = {f"{method.value} 2-D": points}
-        if len(chosen) > 3:
-            space = project(matrix, Projection.PCA, seed=seed, dimensions=3)
-            layouts = {"pca 3-D": space, **layouts}
-        if method is not Projection.PCA:
-            layouts["pca 2-D"] = project(matrix, Projection.PCA, seed=seed)
-        text = page(
-            chosen,
-            points,
-            neighbours,
-            heading,
-            layouts=layouts,
-            groups=grouped,
-            relations=pairs,
-        )
-        textio.write_text(output, text)
+def _show(words: list[str], points: Any) -> None:
+    from nlpkit.vectors.plot import terminal_view
+
+    size = shutil.get_terminal_size()
+    view = terminal_view(words, points, width=size.columns - 1, height=size.lines - 2)
+    with open_output("-") as out:
+        out.write(view + "\n")
+
+
+def _page(
+    vectors: Vectors,
+    words: list[str],
+    matrix: Any,
+    marks: _Marks,
+    settings: PlotSettings,
+    title: str,
+) -> str:
+    from nlpkit.vectors import query
+    from nlpkit.vectors.page import page
+    from nlpkit.vectors.projection import page_layouts
+
+    asked: list[tuple[list[str], list[str]]] = [([word], []) for word in words]
+    layouts = page_layouts(matrix, settings.method, settings.seed)
+    return page(
+        words,
+        next(iter(layouts.values())),
+        query.nearest(vectors, asked, settings.count),
+        title,
+        layouts=layouts,
+        groups=marks.groups,
+        relations=marks.relations,
+        matrix=matrix,
+    )
+
+
+def _draw(
+    words: list[str],
+    points: Any,
+    matrix: Any,
+    marks: _Marks,
+    settings: PlotSettings,
+    title: str,
+    output: str,
+    notes: Notes,
+) -> None:
+    from nlpkit.vectors.plot import draw
+    from nlpkit.vectors.projection import variance_shares
+
+    if settings.method is Projection.PCA:
+        shares = variance_shares(matrix)
+        names = [f"axis {n} ({share:.0%} of variance)" for n, share in enumerate(shares, 1)]
     else:
-        from nlpkit.vectors.plot import draw
-
-        names = [f"t-SNE {number}" for number in (1, 2)]
-        if method is Projection.PCA:
-            shares = variance_shares(matrix)
-            names = [f"axis {n} ({share:.0%} of variance)" for n, share in enumerate(shares, 1)]
-        hidden = draw(
-            chosen,
-            points,
-            output,
-            title=title or f"{len(chosen):,} words of {model}",
-            axis_names=names,
-            groups=grouped,
-            relations=pairs,
-        )
-        if hidden:
-            notes.say(f"{hidden:,} of {len(chosen):,} labels found no room")
-    notes.say(f"{len(chosen):,} words to {output}")
+        names = [f"{_AXES[settings.method]} {number}" for number in (1, 2)]
+    hidden = draw(
+        words,
+        points,
+        output,
+        title=title,
+        axis_names=names,
+        groups=marks.groups,
+        relations=marks.relations,
+    )
+    if hidden:
+        notes.say(f"{hidden:,} of {len(words):,} labels found no room")

@@ -97,7 +97,8 @@ def shift(
         typer.Option("--also-b", metavar="VECTORS", help="B with another seed; may be repeated."),
     ] = None,
     number: Annotated[
-        int, typer.Option("--number", "-n", min=1, max=limits.MANY, help="Words to show.")
+        int,
+        typer.Option("--count", "--number", "-n", min=1, max=limits.MANY, help="Words to show."),
     ] = 20,
     neighbours: Annotated[
         int, typer.Option("--neighbours", min=1, max=1_000, help="Neighbours to show of each.")

@@ -13,6 +13,7 @@ from nlpkit.cli.flags import with_settings
 from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
 from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.records import TOKEN_KEYS, with_record
 from nlpkit.vectors.settings import QUERY, TextMethod, TextSettings
 
 
@@ -56,21 +57,20 @@ def embed(
     shown = options.pick_format(format, json, "text")
     pipeline = Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower))
     embedder = _embedder(model, settings, Notes(quiet))
-    blocks = options.read_inputs(inputs, encoding, errors)
+    lines_in = options.read_input_lines(inputs, encoding, errors, TOKEN_KEYS)
     waiting: list[str] = []
 
     def texts() -> Iterator[list[str]]:
-        for block in blocks:
-            for line in block.lines(errors):
-                waiting.append(line)
-                yield pipeline.shown(line)
+        for line in lines_in:
+            waiting.append(line)
+            yield pipeline.shown(line)
 
     with open_output(output) as out:
         for rows in embedder.stream(texts()):
             lines, waiting[:] = waiting[: len(rows)], waiting[len(rows) :]
             for line, row in zip(lines, rows.tolist(), strict=True):
                 if shown == "jsonl":
-                    out.write_json({"text": line, "vector": row})
+                    out.write_json(with_record(line, {"text": line, "vector": row}))
                 else:
                     out.write(" ".join(f"{number:.9g}" for number in row) + "\n")
             out.flush()

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-import sys
 from typing import Annotated, Any
 
 import typer
 
 from nlpkit import settings as limits
+from nlpkit import textplot
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, new_app
-from nlpkit.cli.output import Notes, Writer, check_output, open_output
+from nlpkit.cli.output import Notes, check_output, open_output, rows_format
+from nlpkit.cli.reports import Section, facts, percent, write_report
 from nlpkit.errors import NlpkitError
 from nlpkit.text.counting import count_tokens
 from nlpkit.text.pipeline import Tokens, TokenSettings
@@ -125,6 +126,7 @@ def stats(
         str | None,
         typer.Option("--plot", metavar="FILE", help="Draw the Zipf curve to a .png or .svg."),
     ] = None,
+    format: options.RowsFormat = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -155,11 +157,12 @@ def stats(
         record["heldout_unknown_rate"] = unknown / total if total else 0.0
     if plot is not None:
         draw_zipf(counts, plot)
+    chosen = rows_format(format, json)
     with open_output("-") as out:
-        if json:
-            out.write_json(record)
-        else:
-            _show(out, record, counts)
+        write_report(out, [_facts(record)], record, chosen)
+        if chosen == "table":
+            label = "log10 of count by log10 of rank"
+            out.write("\n" + textplot.plot(*_log_curve(counts), label=label) + "\n")
 
 
 def vocab_record(vocab: Vocab) -> dict[str, Any]:
@@ -183,22 +186,24 @@ def vocab_record(vocab: Vocab) -> dict[str, Any]:
     }
 
 
-def _show(out: Writer, record: dict[str, Any], counts: list[int]) -> None:
-    from nlpkit.textplot import plot
-
-    out.write(f"entries\t{record['entries']}\tof them special: {' '.join(record['specials'])}\n")
-    out.write(f"types\t{record['types']}\n")
-    out.write(f"tokens\t{record['tokens']}\n")
-    share = 100 * record["hapaxes"] / record["types"]
-    out.write(f"hapaxes\t{record['hapaxes']}\t{share:.1f}% of types\n")
+def _facts(record: dict[str, Any]) -> Section:
+    specials = " ".join(record["specials"])
+    rows: list[tuple[Any, ...]] = [
+        ("entries", record["entries"], f"of them special: {specials}"),
+        ("types", record["types"]),
+        ("tokens", record["tokens"]),
+        (
+            "hapaxes",
+            record["hapaxes"],
+            f"{percent(record['hapaxes'] / record['types'], 1)} of types",
+        ),
+    ]
     for size, covered in record["coverage"].items():
-        out.write(f"top {size}\t{100 * covered:.2f}%\tof tokens\n")
+        rows.append((f"top {size}", percent(covered), "of tokens"))
     if "heldout_tokens" in record:
-        rate = 100 * record["heldout_unknown_rate"]
-        out.write(f"unknown\t{rate:.2f}%\tof {record['heldout_tokens']} held-out tokens\n")
-    if sys.stdout.isatty():
-        ranks, values = _log_curve(counts)
-        out.write(plot(ranks, values, label="log10 of count by log10 of rank") + "\n")
+        held_out = f"of {record['heldout_tokens']} held-out tokens"
+        rows.append(("unknown", percent(record["heldout_unknown_rate"]), held_out))
+    return facts(*rows)
 
 
 def _log_curve(counts: list[int]) -> tuple[list[float], list[float]]:

@@ -26,11 +26,14 @@ from nlpkit.nn.positions import Rotary, sinusoidal
 class TransformerState(DecoderState):
     """Keys and values of what was written, and those of the memory for each layer."""
 
-    def __init__(self, cache: KeyValueCache) -> None:
-        self.cache = cache
+    def __init__(self, cache: KeyValueCache, compiled: Any = None) -> None:
+        self.cache, self.compiled = cache, compiled
 
     def select(self, rows: Tensor) -> None:
-        self.cache.select(rows)
+        if self.compiled is not None:
+            self.compiled.select(self.cache, rows)
+        else:
+            self.cache.select(rows)
 
 
 class TransformerSeq2Seq(EncoderDecoder):
@@ -117,6 +120,9 @@ class TransformerSeq2Seq(EncoderDecoder):
         return dropped
 
     def encode(self, source: Tensor, inside: Tensor) -> Memory:
+        if self.compiled is not None and source.size(1) <= self.settings.max_length:
+            read: Memory = self.compiled.read(source, inside)
+            return read
         x = self.embed(source, self.source_table, self.source_position)
         mask = None if bool(inside.all()) else padding_mask(inside, like=x)
         for block in self.encoder:
@@ -154,7 +160,8 @@ class TransformerSeq2Seq(EncoderDecoder):
         size = settings.dim // settings.heads
         room = min(longest, settings.max_length)
         shape = (settings.depth, len(memory) * beams, settings.heads, room, size)
-        return TransformerState(KeyValueCache(shape, like=memory.parts["states"]))
+        cache = KeyValueCache(shape, like=memory.parts["states"])
+        return TransformerState(cache, self.compiled)
 
     def step(
         self, ids: Tensor, state: TransformerState, memory: Memory, look: bool = False

@@ -202,7 +202,7 @@ def _token_fields(
         between = "between tabs" if layout.tabs else "between spaces or tabs"
         raise NlpkitError(
             f"{source}: line {number}: expected {wanted} columns {between}, found {len(fields)}",
-            hint="mend the line, or `format`, `token_column` and `tag_column`",
+            hint="mend the line, or `input`, `token_column` and `tag_column`",
         )
     if layout.format == "conllu" and _NOT_A_WORD.match(fields[0]):
         return None
@@ -251,7 +251,7 @@ def _slash_line(line: str, source: str, number: int, tagged: bool) -> Sentence:
         elif tagged:
             raise NlpkitError(
                 f"{source}: line {number}: expected word/TAG, found {word[:40]!r}",
-                hint="a slash and a tag behind every word, or `format` columns",
+                hint="a slash and a tag behind every word, or `input` columns",
             )
         else:
             tokens.append(word)

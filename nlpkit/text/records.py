@@ -69,6 +69,31 @@ class Row(NamedTuple):
     line: int
 
 
+class RecordText(str):
+    """A text that knows the record it was read from, for commands that take plain texts."""
+
+    record: dict[str, Any]
+
+    @classmethod
+    def of(cls, text: str, record: dict[str, Any]) -> str:
+        """The text itself where there is no record."""
+        if not record:
+            return text
+        made = cls(text)
+        made.record = record
+        return made
+
+
+def with_record(text: str | None, made: dict[str, Any]) -> dict[str, Any]:
+    """What was made of a text, behind the other keys of the record that it came from.
+
+    >>> with_record(RecordText.of("Hi!", {"id": 7, "text": "Hi!"}), {"text": "Hi!", "score": 1})
+    {'id': 7, 'text': 'Hi!', 'score': 1}
+    """
+    record = getattr(text, "record", {})
+    return {**{key: value for key, value in record.items() if key not in made}, **made}
+
+
 # --- reading ------------------------------------------------------------------------------------
 
 
@@ -282,10 +307,13 @@ def _tokens(row: Row, source: str) -> list[str]:
 
 
 def lines_of(block: Block, errors: str = "strict") -> list[str]:
-    """Texts of a block, each fit to be one line of a plain text."""
+    """Texts of a block, each fit to be one line of a plain text; a record's is a ``RecordText``."""
     if not isinstance(block, RecordBlock):
         return block.lines(errors)
-    return [" ".join(text_of(row, block.source).split("\n")) for row in rows_of(block, errors)]
+    return [
+        RecordText.of(" ".join(text_of(row, block.source).split("\n")), row.record)
+        for row in rows_of(block, errors)
+    ]
 
 
 def plain_blocks(blocks: Iterable[Block], errors: str = "strict") -> Iterator[Block]:

@@ -82,6 +82,9 @@ class Subwords(Codec):
         is_plain = newline is not None and _splits_at_spaces(json.loads(backend.to_str()))
         self._table = _WordTable(self, newline) if is_plain else None
 
+    def __reduce__(self) -> tuple[type[Subwords], tuple[Any]]:
+        return Subwords, (self.backend,)  # to another process, without what was encoded before
+
     # --- making ---------------------------------------------------------------------------------
 
     @classmethod

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +26,8 @@ PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MAS
 PREFIX = "##"
 TOKENIZER, VOCAB, TOKENIZER_CONFIG = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
 _LONGEST_WORD = 100  # characters; a longer one is [UNK], as in the first BERT
+_PART = 1_000_000  # characters
+_WORD_ENDS = re.compile(r"[\s\u4e00-\u9fff]")
 _LARGE_ID = re.compile(r'":\s*\d{9,}')  # a key of the file and its number, never inside a token
 
 
@@ -35,6 +37,21 @@ class Pieces(NamedTuple):
     ids: list[int]
     spans: list[tuple[int, int]]  # of characters of the text
     words: list[int]  # the number of the word that a piece belongs to
+
+
+def _parts(text: str) -> Iterator[str]:
+    """A text in parts that end with a space or a character that is a word of its own (Han).
+
+    The library takes some hundred bytes for each character that it sees at once, and ends the
+    program when it does not get them. What goes on for too long without an end is cut anywhere.
+    """
+    start = 0
+    while len(text) - start > _PART:
+        ends = _WORD_ENDS.search(text, start + _PART // 2, start + _PART)
+        end = ends.end() if ends else start + _PART
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
 class WordPiece(Codec):
@@ -198,14 +215,27 @@ class WordPiece(Codec):
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of many texts, without [CLS] and [SEP]."""
+        if any(len(text) > _PART for text in texts):
+            return [
+                [index for part in _parts(text) for index in self._ids([part])[0]] for text in texts
+            ]
+        return self._ids(texts)
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
         texts = [whole_characters(text) for text in texts]
         return [row.ids for row in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
 
     def pieces(self, text: str) -> Pieces:
         """Ids with their places in the text and the words they belong to."""
-        row = self.backend.encode(whole_characters(text), add_special_tokens=False)
-        words = [-1 if word is None else word for word in row.word_ids]
-        return Pieces(row.ids, row.offsets, words)
+        found = Pieces([], [], [])
+        start = first = 0  # characters and words before this part
+        for part in _parts(text):
+            row = self.backend.encode(whole_characters(part), add_special_tokens=False)
+            found.ids.extend(row.ids)
+            found.spans.extend((start + left, start + right) for left, right in row.offsets)
+            found.words.extend(-1 if word is None else first + word for word in row.word_ids)
+            start, first = start + len(part), max(found.words, default=-1) + 1
+        return found
 
     def encode_words(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
         """Ids of words that are split already, and how many each word has: at least one.

@@ -166,11 +166,7 @@ class Trainer:
             for group in optimizer.param_groups:
                 group["lr"] = group["peak_lr"] * share
         total, items = self._gradients(self.counters.dtype)
-        if not math.isfinite(total):
-            raise NlpkitError(
-                f"the loss became {total} at step {self.counters.step + 1}",
-                hint="a lower `lr`, a longer `warmup` or a smaller `grad_clip`",
-            )
+        self._check_loss(total, "loss", self.counters.step + 1)
         if self.settings.grad_clip > 0:
             # sparse ones are rows of tables, whose optimizer scales each row by itself
             dense = [p for p in self.model.parameters() if p.grad is None or not p.grad.is_sparse]
@@ -178,6 +174,14 @@ class Trainer:
         for optimizer in self.optimizers:
             optimizer.step()
         return total, items
+
+    @staticmethod
+    def _check_loss(loss: float, name: str, step: int) -> None:
+        if not math.isfinite(loss):
+            raise NlpkitError(
+                f"the {name} became {loss} at step {step}",
+                hint="a lower `lr`, a longer `warmup` or a smaller `grad_clip`",
+            )
 
     def _gradients(self, dtype: str) -> tuple[float, int]:
         """Put the gradients of the next step into the parameters; its mean loss and items."""
@@ -241,6 +245,7 @@ class Trainer:
         self.model.eval()
         loss = self.evaluate()
         counters = self.counters
+        self._check_loss(loss, "held-out loss", counters.step)
         best = counters.best_loss is None or loss < counters.best_loss
         if best:
             counters.best_loss, counters.best_step, counters.stale = loss, counters.step, 0

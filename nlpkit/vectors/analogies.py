@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.metrics.intervals import mcnemar, wilson_interval
 from nlpkit.vectors import query
@@ -28,10 +29,12 @@ class AnalogyQuestion:
 
     section: str
     words: tuple[str, str, str, str]
+    record: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 def read_questions(lines: Iterable[str], name: str) -> list[AnalogyQuestion]:
-    """Lines as in questions-words: ``: section``, then four words a line.
+    """Lines as in questions-words: ``: section``, then four words a line; or JSON lines with a, b,
+    c, d and, where there are several, section.
 
     >>> read_questions([": capitals", "Athens Greece Oslo Norway"], "x")[0].section
     'capitals'
@@ -42,6 +45,9 @@ def read_questions(lines: Iterable[str], name: str) -> list[AnalogyQuestion]:
         if line.startswith(":"):
             section = line[1:].strip()
             continue
+        if line.lstrip().startswith("{"):
+            questions.append(_from_record(line, f"{name}: line {number}"))
+            continue
         words = line.split()
         if not words:
             continue
@@ -51,6 +57,18 @@ def read_questions(lines: Iterable[str], name: str) -> list[AnalogyQuestion]:
     if not questions:
         raise NlpkitError(f"{name}: no questions in it", hint="four words a line")
     return questions
+
+
+def _from_record(line: str, where: str) -> AnalogyQuestion:
+    try:
+        record = textio.parse_json(line)
+    except ValueError as error:
+        raise NlpkitError(f"{where}: not JSON: {error}") from None
+    words = [record.get(key) for key in "abcd"]
+    if not all(isinstance(word, str) and word for word in words):
+        raise NlpkitError(f"{where}: no four words", hint="keys: a, b, c, d (and section)")
+    a, b, c, d = words
+    return AnalogyQuestion(str(record.get("section", "all")), (a, b, c, d), record)
 
 
 @dataclass(frozen=True)
@@ -81,6 +99,7 @@ class AnalogyReport:
     total: AnalogyScore
     section_of: list[str]  # by question
     outcomes: NDArray[np.int8]  # by question: -1 not answered, 0 wrong, 1 right
+    answers: list[str | None]  # by question
     protocol: str
 
 
@@ -99,7 +118,9 @@ def evaluate_analogies(
     asked = [index for index, words in enumerate(texts) if all(word in known for word in words)]
     given = [(texts[index][0], texts[index][1], texts[index][2]) for index in asked]
     answers = query.analogy(known, given, 1, method=settings.method)
+    given_answers: list[str | None] = [None] * len(questions)
     for index, answer in zip(asked, answers, strict=True):
+        given_answers[index] = answer[0].word if answer else None
         right = bool(answer) and answer[0].word == texts[index][3]
         outcomes[index] = _RIGHT if right else _WRONG
     section_of = [question.section for question in questions]
@@ -110,6 +131,7 @@ def evaluate_analogies(
         _score(TOTAL, outcomes),
         section_of,
         outcomes,
+        given_answers,
         f"{settings.method.value}, answers from the {min(settings.restrict, len(vectors)):,} most "
         f"frequent words, {case}, the three given words excluded, "
         "questions with other words skipped",

@@ -249,7 +249,7 @@ def write_fasttext(vectors: Vectors, out: IO[bytes], settings: dict[str, Any]) -
         "longest": subwords.longest,
         "update_rate": 100,
     }
-    numbers = [arguments[name] for name in _ARGUMENTS]
+    numbers = [min(arguments[name], 2**31 - 1) for name in _ARGUMENTS]  # the file has 32 bits
     out.write(struct.pack("<ii12id", _MAGIC_NUMBER, VERSION, *numbers, settings.get("sample", 0.0)))
     counts = vectors.words.counts
     numbers = [1] * len(words) if counts is None else [max(1, count) for count in counts.tolist()]

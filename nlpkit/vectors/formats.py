@@ -49,7 +49,7 @@ def detect(source: Source) -> str:
         return "text"
     raise NlpkitError(
         f"{source.name} does not hold word vectors",
-        hint="a model folder, word2vec text or binary, GloVe, fastText .vec or .bin",
+        hint="a model folder, spaCy's, word2vec text or binary, GloVe, fastText .vec or .bin",
     )
 
 
@@ -69,7 +69,10 @@ def load(path: str, *, errors: str = "strict", trained: bool = False) -> Vectors
     """
     folders.recover(path)
     if os.path.isdir(path):
-        return folder.read_folder(path)
+        from nlpkit.vectors import spacy
+
+        found = spacy.find(path)
+        return folder.read_folder(path) if found is None else spacy.read(found)
     model, name = os.path.split(path)
     if name == "documents" and os.path.isdir(model) and not os.path.exists(path):
         return folder.read_documents(model)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from nlpkit.errors import NlpkitError
 from nlpkit.text.pipeline import ENGLISH_STOPWORDS
+from nlpkit.vectors.store import unit_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+KMEANS_ROUNDS = 100
 
 COLOURS = (
     *("#2a78c2", "#d1495b", "#2e8b57", "#e08e0b", "#7b5ea7", "#008b8b"),
@@ -57,6 +66,39 @@ def read_relations(lines: Iterable[str], name: str) -> list[tuple[str, str]]:
     if not pairs:
         raise NlpkitError(f"{name}: no pairs in it", hint="king queen, one pair per line")
     return list(pairs)
+
+
+def cluster_groups(
+    words: Sequence[str], matrix: NDArray[np.float32], count: int, seed: int
+) -> dict[str, str]:
+    """A group for each word, by k-means of unit vectors; named by the word nearest to its middle.
+
+    >>> points = np.array([[1, 0], [9, 1], [0, 2], [1, 7]], np.float32)
+    >>> cluster_groups(["a", "b", "c", "d"], points, 2, 1) == {
+    ...     "a": "like a", "b": "like a", "c": "like c", "d": "like c"}
+    True
+    """
+    units = unit_rows(np.asarray(matrix)).astype(np.float64)  # (N, D)
+    count = min(count, len(words))
+    generator = np.random.default_rng(seed)
+    places = [int(generator.integers(len(units)))]
+    while len(places) < count:  # each next one is far from those before (Gonzalez 1985)
+        places.append(int((units @ units[places].T).max(axis=1).argmin()))
+    middles = units[places]  # (K, D)
+    for _ in range(KMEANS_ROUNDS):
+        owners = (units @ middles.T).argmax(axis=1)
+        sums = np.zeros_like(middles)
+        np.add.at(sums, owners, units)
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        moved = np.where(lengths > 0, sums / np.maximum(lengths, 1e-12), middles)
+        if np.allclose(moved, middles):
+            break
+        middles = moved
+    products = units @ middles.T  # (N, K)
+    owners = products.argmax(axis=1)
+    inside = np.where(owners[:, None] == np.arange(count), products, -np.inf)
+    names = [f"like {words[place]}" for place in inside.argmax(axis=0)]
+    return {word: names[owner] for word, owner in zip(words, owners.tolist(), strict=True)}
 
 
 def content_words(words: Iterable[str], count: int) -> list[str]:

@@ -5,6 +5,7 @@ The page is ``plot.html`` with the data put in as JSON. It asks nothing of the n
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 from collections.abc import Sequence
@@ -14,13 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nlpkit.vectors.marks import COLOURS, group_numbers
-from nlpkit.vectors.store import Neighbour
+from nlpkit.vectors.store import Neighbour, unit_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _TITLE = "{{title}}"
 _DATA = "{{data}}"
+MOST_NUMBERS = 8_000_000  # of vectors in a page
 
 
 def embed_json(value: object) -> str:
@@ -33,6 +35,21 @@ def embed_json(value: object) -> str:
     return text.replace("<", "\\u003c")
 
 
+def packed(matrix: NDArray[np.float32]) -> dict[str, object] | None:
+    """Directions as bytes in base 64, exact enough for cosines; None if there are too many.
+
+    >>> packed(np.array([[2.0, 0.0]], np.float32))
+    {'dim': 2, 'bytes': 'fwA='}
+    """
+    if matrix.size > MOST_NUMBERS:
+        return None
+    units = unit_rows(np.asarray(matrix))
+    # the largest number of a row is 127: only angles matter, so rows may differ in scale
+    largest = np.maximum(np.abs(units).max(axis=1, keepdims=True), 1e-12)
+    data = np.rint(units / largest * 127).astype(np.int8).tobytes()
+    return {"dim": matrix.shape[1], "bytes": base64.b64encode(data).decode()}
+
+
 def page(
     words: Sequence[str],
     points: NDArray[np.float64],
@@ -42,11 +59,13 @@ def page(
     layouts: dict[str, NDArray[np.float64]] | None = None,
     groups: dict[str, str] | None = None,
     relations: Sequence[tuple[str, str]] = (),
+    matrix: NDArray[np.float32] | None = None,
 ) -> str:
     """The page as text. Words come by importance; ``neighbours`` are shown for the word hovered.
 
     ``layouts`` are points (N, 2) or (N, 3) by name to switch between; those of three dimensions can
-    be turned. ``groups`` give words colours, ``relations`` become arrows.
+    be turned. ``groups`` give words colours, ``relations`` become arrows. With ``matrix``, the
+    vectors of the words, analogies can be asked for in the page.
 
     Neighbours need not be in the plot: names of all words are stored once, the plotted first.
     """
@@ -66,6 +85,7 @@ def page(
         "group": numbers,
         "colours": COLOURS,
         "relations": [[index[a], index[b]] for a, b in relations if {a, b} <= shown],
+        "vectors": None if matrix is None else packed(matrix),
     }
     template = resources.files("nlpkit.vectors").joinpath("plot.html").read_text(encoding="utf-8")
     before, after = template.split(_DATA)

@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.settings import (
+    DATA,
     LARGEST_SEED,
     MANY,
     MODEL,
     MOST_EPOCHS,
+    OUTPUT,
     TRAINING,
     WIDEST,
     check,
@@ -61,10 +63,11 @@ class MergeMethod(str, Enum):
 
 
 class Projection(str, Enum):
-    """PCA keeps directions (parallel pairs stay parallel), t-SNE keeps neighbourhoods."""
+    """PCA keeps directions (parallel pairs stay parallel), t-SNE and UMAP keep neighbourhoods."""
 
     PCA = "pca"
     TSNE = "tsne"
+    UMAP = "umap"
 
 
 class Weighting(str, Enum):
@@ -216,11 +219,54 @@ class AlignSettings:
 
 @dataclass(frozen=True)
 class PlotSettings:
-    """A picture of words in a plane."""
+    """A picture of words in a plane or in space."""
 
-    method: Projection = Projection.PCA
-    neighbours: int = 10
-    seed: int = 1
+    top: int | None = option(
+        None,
+        "Show the so many most frequent words; stop words, punctuation and numbers are left out.",
+        low=1,
+        high=MANY,
+        group=DATA,
+    )
+    all_words: bool = option(False, "Do not leave any out of --top.", group=DATA)
+    groups: str | None = option(
+        None,
+        "Colours: word<TAB>group, or words below ': group'; these words are shown, too.",
+        metavar="FILE",
+        group=DATA,
+    )
+    relations: str | None = option(
+        None,
+        "Arrows: pairs of words, such as france paris; these words are shown, too.",
+        metavar="FILE",
+        group=DATA,
+    )
+    clusters: int | None = option(
+        None,
+        "Colours by so many clusters (k-means), instead of --groups.",
+        low=1,
+        high=1_000,
+    )
+    method: Projection = option(
+        Projection.PCA,
+        "pca keeps directions, tsne and umap (if umap-learn is installed) neighbourhoods.",
+    )
+    title: str | None = option(None, "What stands above the picture.", metavar="TEXT", group=OUTPUT)
+    count: int = option(
+        10,
+        "Neighbours to show of a word, in a page.",
+        low=1,
+        high=1_000,
+        flags=("--count", "--number", "-n"),
+        group=OUTPUT,
+    )
+    seed: int = option(1, "Seed of every random choice.", low=0, high=LARGEST_SEED)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "method", Projection(self.method))
+        check(self)
+        if self.clusters is not None and self.groups is not None:
+            raise UsageError("`clusters` and `groups` contradict each other")
 
 
 def plain_settings(settings: CountSettings) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.metrics.intervals import (
     BootstrapResult,
@@ -33,13 +34,14 @@ class WordPair:
     first: str
     second: str
     score: float
+    record: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 def read_pairs(lines: Iterable[str], name: str) -> list[WordPair]:
     """Two words and a score a line, between tabs, commas or spaces; # lines and a header skipped.
 
     The score is the first number after the words, so that a column of word classes may stand
-    between.
+    between. JSON lines have word1, word2 (or first, second) and score (or similarity).
 
     >>> read_pairs(["# ours", "word1\\tword2\\tscore", "tiger\\tcat\\t7.35"], "x")
     [WordPair(first='tiger', second='cat', score=7.35)]
@@ -48,6 +50,9 @@ def read_pairs(lines: Iterable[str], name: str) -> list[WordPair]:
     may_be_header = True
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
+            continue
+        if line.lstrip().startswith("{"):
+            pairs.append(_from_record(line, f"{name}: line {number}"))
             continue
         fields = re.split(r"\t|,|;" if re.search(r"[\t,;]", line) else r"\s+", line.strip())
         score = next((float(field) for field in fields[2:] if _is_number(field)), None)
@@ -59,6 +64,20 @@ def read_pairs(lines: Iterable[str], name: str) -> list[WordPair]:
     if not pairs:
         raise NlpkitError(f"{name}: no word pairs in it", hint="word<TAB>word<TAB>score a line")
     return pairs
+
+
+def _from_record(line: str, where: str) -> WordPair:
+    try:
+        record = textio.parse_json(line)
+    except ValueError as error:
+        raise NlpkitError(f"{where}: not JSON: {error}") from None
+    first = record.get("word1", record.get("first"))
+    second = record.get("word2", record.get("second"))
+    score = record.get("score", record.get("similarity"))
+    numeric = isinstance(score, int | float) and not isinstance(score, bool)
+    if not isinstance(first, str) or not isinstance(second, str) or not numeric:
+        raise NlpkitError(f"{where}: no pair of words", hint="keys: word1, word2, score")
+    return WordPair(first, second, float(score), record)
 
 
 def _is_number(text: str) -> bool:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from small_berts import TOKENS, small_codec
 
 from nlpkit.errors import NlpkitError
+from nlpkit.text import wordpiece
 from nlpkit.text.wordpiece import SPECIALS, WordPiece
 
 CODEC = small_codec()
@@ -64,3 +65,14 @@ def test_specials_have_their_ids() -> None:
     assert CODEC.wrap([9], [8]) == [2, 9, 3, 8, 3]
     with pytest.raises(NlpkitError, match=r"no \[MASK\]"):
         _ = WordPiece.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]).mask_id
+
+
+@given(st.lists(st.sampled_from([*TOKENS[5:], "[MASK]", "你好", "zzz", "\n", "é"]), max_size=12))
+@settings(max_examples=30)
+def test_a_long_text_is_read_in_parts_that_make_no_difference(words: list[str]) -> None:
+    codec, text = small_codec(), " ".join(words)
+    whole = codec.pieces(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wordpiece, "_PART", 24)
+        assert codec.pieces(text) == whole
+        assert codec.encode(text) == whole.ids

@@ -105,6 +105,14 @@ def test_bpe_train_with_closed_input_and_a_full_disk(run: Runner) -> None:
         assert "/dev/full: No space left on device" in line
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_subword_model_may_come_through_a_pipe(run: Runner, jobs: str) -> None:
+    run.ok("bpe", "train", "-q", "--vocab-size", "260", "-o", "t.json", input=TEXT)
+    os.mkfifo(run.folder / "model")
+    line = "cat t.json > model & echo a | nlpkit bpe encode -m model --jobs "
+    assert run.shell(line + jobs).out == run.ok("bpe", "encode", "-m", "t.json", input="a\n")
+
+
 def test_arrays_and_pictures_on_a_full_disk(run: Runner) -> None:
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")

@@ -86,6 +86,7 @@ def test_two_texts_are_compared_as_rows_pictures_and_a_page(model: str, tmp_path
     ok("compare", model, *texts, "--plot", page, "-k", "0")
     assert "[MASK] sat on" in Path(page).read_text()
     assert "•" in ok("compare", model, *texts, "--view")
+    assert run("compare", model, *texts, "--view", "--json").exit_code == 2
     assert "cannot draw" in refused("compare", model, *texts, "--plot", "c.doc")
     assert "2 masks" in refused("compare", model, "[MASK] [MASK]", "[MASK]")
 

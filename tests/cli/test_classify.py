@@ -252,7 +252,7 @@ def test_evaluating_bad_data_is_one_clear_line(
 
 def test_a_file_is_no_folder(folder: Path, tmp_path: Path) -> None:
     for command in (["evaluate", str(folder / "data")], ["train", "-o", str(tmp_path / "m")]):
-        result = run(*command, str(folder / "data.tsv"), "--format", "folder")
+        result = run(*command, str(folder / "data.tsv"), "--input", "folder")
         assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
         assert "data.tsv: Not a directory" in result.stderr
 

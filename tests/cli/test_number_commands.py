@@ -184,9 +184,9 @@ def test_vectorize_bags_of_words(run: Runner) -> None:
         "freq": "0 0.666667 0.333333\n0 0 0\n1 0 0\n",
     }
     for mode, rows in expected.items():
-        assert run.ok("vectorize", "-m", mode, "-V", "v", input=text) == rows
+        assert run.ok("vectorize", "--mode", mode, "-V", "v", input=text) == rows
     assert run.ok("vectorize", "-V", "v", "--sparse", input=text) == "1:2 2:1\n\n0:1\n"
-    run.ok("vectorize", "-m", "tfidf", "-V", "v", "--sparse", "-o", "x.npz", input=text)
+    run.ok("vectorize", "--mode", "tfidf", "-V", "v", "--sparse", "-o", "x.npz", input=text)
     matrix = scipy.sparse.load_npz(run.folder / "x.npz")
     assert matrix.shape == (3, 3)
     assert matrix[0, 1] == pytest.approx((1 + np.log(2)) * np.log(1 + 3 / 2))
@@ -198,7 +198,7 @@ def test_vectorize_bags_of_words(run: Runner) -> None:
 
 def test_vectorize_one_hot(run: Runner) -> None:
     run.write("v", "<pad>\t0\n<unk>\t0\na\t2\nb\t1\n")
-    options = ["vectorize", "-m", "one-hot", "-V", "v"]
+    options = ["vectorize", "--mode", "one-hot", "-V", "v"]
     assert run.ok(*options, input="b a\nx\n") == "0 0 0 1\n0 0 1 0\n\n0 1 0 0\n\n"
     assert run.ok(*options, "--sparse", input="b a\n") == "3:1\n2:1\n\n"
     run.ok(*options, "--maxlen", "2", "-o", "x.npy", input="b a b\nx\n")

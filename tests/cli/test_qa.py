@@ -11,6 +11,7 @@ from tiny_berts import save_bert
 from typer.testing import CliRunner, Result
 
 from nlpkit.cli.main import app
+from nlpkit.tasks.qa.data import read_questions
 
 
 def run(*arguments: str, input: str = "") -> Result:
@@ -92,3 +93,46 @@ def test_an_empty_text_or_question_is_refused(folder: Path) -> None:
     result = run("answer", str(folder / "qa.model"), "who ?", "--text", " ")
     assert result.exit_code == 1
     assert "an empty question, or no text" in result.stderr
+
+
+def test_records_ask_their_own_questions_and_keep_their_keys(folder: Path) -> None:
+    model = str(folder / "qa.model")
+    records = [
+        {"id": 1, "question": "where ?", "context": "ann lives in oslo"},
+        {"id": 2, "question": "when ?", "text": "ann lives in oslo"},
+    ]
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    result = run("answer", model, "-", "-", "--json", input=lines)
+    first, second = map(json.loads, result.stdout.splitlines())
+    assert (first["id"], first["context"], first["answer"]) == (1, "ann lives in oslo", "oslo")
+    assert (second["id"], second["text"], second["answer"]) == (2, "ann lives in oslo", "")
+    alone = json.loads(
+        run("answer", model, "where ?", "--text", "ann lives in oslo", "--json").stdout
+    )
+    assert {key: alone[key] for key in ("start", "end", "score")} == {
+        key: first[key] for key in ("start", "end", "score")
+    }
+    result = run("answer", model, "-", "-", input='{"question": "where ?"}\n')
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 2)  # JSON lines were recognised
+    assert "a question without a text" in result.stderr
+
+
+def test_questions_as_json_lines_are_those_of_squad(folder: Path) -> None:
+    context = "ann lives in oslo"
+    start = {"text": ["oslo"], "answer_start": [13]}
+    lines = [
+        {"id": "a", "question": "where ?", "context": context, "answers": start, "split": "test"},
+        {"id": "b", "question": "where ?", "context": context, "answer": "oslo", "split": "train"},
+        {"id": "c", "question": "when ?", "context": context, "answers": {"text": []}},
+    ]
+    path = folder / "questions.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = read_questions(str(path), split="test")
+    assert [(one.id, one.references) for one in found] == [("a", ["oslo"]), ("c", [])]
+    assert read_questions(str(path))[0].answers[0].start == 13
+    shown = run("evaluate", str(folder / "qa.model"), str(path), "--format", "csv", "--header")
+    assert shown.stdout.splitlines()[:2] == ["measure,value", "questions,2"]
+    path.write_text('{"question": "where ?", "context": "x", "answers": {"text": ["x"], '
+                    '"answer_start": ["0"]}}\n')  # fmt: skip
+    result = run("evaluate", str(folder / "qa.model"), str(path))
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)

@@ -7,7 +7,7 @@ import io
 import json
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from command_runner import Runner
@@ -19,21 +19,22 @@ from nlpkit.cli import tables
 from nlpkit.cli.everywhere import NO_OUTPUT, draw_seed
 from nlpkit.cli.tables import width_of
 
-# What a short flag stands for; -n is how many of what a command writes.
+# What a short flag stands for. -n is how many: rows of results, or tokens of text.
 SHORT = {
     "-t": {"tokenizer"},
     "-f": {"format"},
     "-o": {"output"},
     "-j": {"jobs"},
     "-q": {"quiet"},
-    "-m": {"model", "mode"},
+    "-m": {"model"},
     "-V": {"vocab"},
-    "-n": {"count", "number", "max_tokens", "samples"},
+    "-n": {"count", "number", "k", "max_tokens"},
     "-T": {"temperature"},
     "-k": {"k", "count"},
     "-i": {"interactive"},
     "-h": {"help"},
 }
+HIDES_FORMAT = {"classify train", "tag train"}  # an older name of --input
 # One long flag for one thing.
 LONG = {
     "quiet": "--quiet",
@@ -50,6 +51,20 @@ LONG = {
     "threads": "--threads",
     "header": "--header",
 }
+HOW_MANY = {"--count", "--max-tokens"}  # long names of -n
+WRITES_TOKENS = {"lm sample", "lm novelty", "gpt sample", "gpt answer", "gpt evaluate"}
+# Results that are a matrix or a drawing and no rows: JSON, or what a person looks at.
+NO_ROWS = {
+    "names inspect",
+    "names report",
+    "lm inspect",
+    "classify inspect",
+    "tag inspect",
+    "tag check",
+    "gpt answer",
+    "seq2seq score",
+    "info",
+}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -62,10 +77,21 @@ def test_every_command_keeps_the_conventions(name: str) -> None:
         for flag in parameter.opts:
             if len(flag) == 2 and flag[0] == "-":
                 assert parameter.name in SHORT[flag], f"{flag} is {parameter.name} here"
+            if flag == "-n":
+                (long,) = HOW_MANY & set(parameter.opts)
+                assert (long == "--max-tokens") == (name in WRITES_TOKENS)
+            if flag == "-k":  # the older name
+                assert "-n" in parameter.opts
         if parameter.name in LONG and parameter.param_type_name == "option":
             assert LONG[parameter.name] in parameter.opts, parameter.name
     if "json" in params:
         assert params["json"].is_flag
+        assert "format" in params or name in NO_ROWS
+    if "format" in params and name not in HIDES_FORMAT:
+        offered = set(get_args(params["format"].type_descriptor.annotation))
+        assert "jsonl" in offered
+        if "table" in offered:
+            assert offered == set(tables.FORMATS)
     if "encoding" in params:
         assert params["encoding"].default == "utf-8"
         assert "errors" in params
@@ -78,7 +104,8 @@ def test_a_short_flag_has_one_long_name() -> None:
             if one.param_type_name == "option":
                 for flag in one.opts:
                     if len(flag) == 2:
-                        longs[flag, one.name].add(max(one.opts, key=len))
+                        named = (opt for opt in one.opts if opt.startswith("--"))
+                        longs[flag, one.name].add(next(named))
     assert longs
     assert all(len(names) == 1 for names in longs.values()), longs
 

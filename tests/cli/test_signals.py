@@ -124,6 +124,19 @@ run_interruptible(run)
     assert (done.returncode, done.stderr) == (130, b"")
 
 
+def test_a_signal_after_the_work_shows_no_traceback(tmp_path: Path) -> None:
+    program = """
+import os, signal, sys
+from nlpkit.signals import run_interruptible
+try:
+    run_interruptible(lambda: sys.exit(3))
+finally:
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
 def test_while_gpt_train_reads_its_text(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "text")
     (tmp_path / "out").mkdir()

@@ -131,8 +131,10 @@ def test_evaluate_a_model_and_two_files(folder: Path, tmp_path: Path) -> None:
     result = run(
         "evaluate", data, str(predicted), "--worst", "1", "--confusion", "--plot", str(picture)
     )
-    assert "F1 91.67%" in result.stdout  # 11 of 12 and 11 of 12: the I- left behind is wrong
-    assert "Bob\tB-PER\t<- O" in result.stdout
+    assert (
+        "entity F1\t91.67%" in result.stdout
+    )  # 11 of 12 and 11 of 12: the I- left behind is wrong
+    assert "Bob\tB-PER\tO\n" in result.stdout
     assert "right \\ predicted" in result.stdout
     assert picture.read_text().startswith("<?xml")
 

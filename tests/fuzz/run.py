@@ -87,6 +87,7 @@ def run(
         fault = judge(case, outcome)
         if fault and not happens_again(sandbox, case):
             _say(f"case {number}, {case.command}: {fault}, but not when it was tried again")
+            _say(outcome.err[-2000:])
             fault = ""
         is_new = tally.add(case, outcome, fault, is_refused(outcome))
         tally.seconds += time.monotonic() - started

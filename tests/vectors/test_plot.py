@@ -45,6 +45,8 @@ def test_no_label_covers_another_or_a_point_or_leaves_the_picture(n: int, seed: 
 @pytest.mark.parametrize("method", list(Projection))
 @pytest.mark.parametrize("n", [1, 2, 3, 12])
 def test_points_fill_the_plane_and_are_seeded(method: Projection, n: int) -> None:
+    if method is Projection.UMAP:
+        pytest.importorskip("umap")
     matrix = np.random.default_rng(0).standard_normal((n, 5)).astype(np.float32)
     points = project(matrix, method, seed=3)
     assert points.shape == (n, 2)

@@ -230,7 +230,7 @@ def _read_tsv(
             raise NlpkitError(
                 f"{source}: line {number}: expected {needed} columns between tabs, "
                 f"found {len(fields)}",
-                hint="mend the line, or `format`",
+                hint="mend the line, or `input`",
             )
         if columns.split >= 0 and fields[columns.split].strip().lower() not in wanted:
             continue
@@ -321,7 +321,7 @@ def _read_folder(path: str, encoding: str, errors: str) -> Iterator[Example]:
         labels = sorted(entry.name for entry in os.scandir(path) if entry.is_dir())
     except OSError as error:
         raise NlpkitError(
-            f"cannot read {path}: {error.strerror}", hint="a folder per label, or another `format`"
+            f"cannot read {path}: {error.strerror}", hint="a folder per label, or another `input`"
         ) from None
     if not labels:
         raise NlpkitError(f"{path}: no folders in it", hint="a folder per label, a file per text")

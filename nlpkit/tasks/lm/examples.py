@@ -24,6 +24,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.schema import plain
 from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Bytes, Codec
+from nlpkit.text.records import RecordText
 from nlpkit.text.word_codec import Words
 from nlpkit.training.batches import Batches
 
@@ -68,7 +69,7 @@ def read_examples(
 
 
 def _example(record: dict[str, Any], where: str, answers: bool, template: str | None) -> Example:
-    prompt = record.get("prompt")
+    prompt = record.get("prompt", None if answers else record.get("text"))
     completion = record.get("completion", record.get("answer"))
     if template is not None:
         prompt = fill_template(template, record, where)
@@ -77,6 +78,8 @@ def _example(record: dict[str, Any], where: str, answers: bool, template: str | 
         raise NlpkitError(f"{where}: {what}", hint=_HINT)
     if answers and not isinstance(completion, str):
         raise NlpkitError(f"{where}: a prompt without a completion", hint=_HINT)
+    if not answers:
+        prompt = RecordText.of(prompt, record)
     return Example(prompt, completion if isinstance(completion, str) else None)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
 from nlpkit.text.characters import Characters
+from nlpkit.text.records import RecordText
 
 END = 0
 _PACKED_LENGTH = 32  # positions in a row that holds several names
@@ -43,7 +44,7 @@ def parse_names(lines: Iterable[str]) -> list[Name]:
         if "\t" in label:
             raise NlpkitError(f"line {number}: more than one tab", hint="name<TAB>label")
         if text:
-            names.append(Name(text, label))
+            names.append(Name(RecordText.of(text, getattr(line, "record", {})), label))
         elif label:
             raise NlpkitError(f"line {number}: a label without a name")
     if not names:

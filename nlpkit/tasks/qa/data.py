@@ -1,4 +1,4 @@
-"""Questions on texts: SQuAD's JSON (1.1 and 2.0, as it is published) and TSV."""
+"""Questions on texts: SQuAD's JSON (1.1 and 2.0, as it is published), JSON lines and TSV."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, Literal, NamedTuple
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
 
+LINES = 'JSON lines: {"question": ..., "context": ..., "answers": {"text": [...]}}'
+CONTEXT_KEYS = ("context", "text")
 TSV = "question<TAB>text<TAB>answer, the answer empty where the text has none"
 SHOWN = 3  # of many mistakes
 TRAIN_SPLITS = ("train", "training")
@@ -44,21 +46,71 @@ def read_questions(
     errors: str = "strict",
 ) -> list[Question]:
     """All questions of a file: JSON by its first character, else TSV, of which a ``split`` column
-    keeps only the rows meant."""
+    (or key) keeps only the rows meant."""
     name = textio.source_name(path)
     lines = list(textio.read_lines([path], encoding=encoding, errors=errors))
     first = next((line for line in lines if line.strip()), "")
     if first.lstrip("\ufeff \t").startswith("{"):
-        try:
-            value = textio.parse_json("\n".join(lines))
-        except ValueError as error:
-            raise NlpkitError(f"{name}: not JSON: {error}") from None
-        questions = list(_from_squad(value, name))
+        if _is_question(first):
+            questions = list(_from_records(lines, name, split))
+        else:
+            try:
+                value = textio.parse_json("\n".join(lines))
+            except ValueError as error:
+                raise NlpkitError(f"{name}: not JSON: {error}") from None
+            questions = list(_from_squad(value, name))
     else:
         questions = list(_from_tsv(lines, name, split))
     if not questions:
-        raise NlpkitError(f"{name}: no question in it", hint=f"SQuAD's JSON, or {TSV}")
+        raise NlpkitError(f"{name}: no question in it", hint=f"SQuAD's JSON, JSON lines, or {TSV}")
     return questions
+
+
+def _is_question(line: str) -> bool:
+    """Whether a line is a record of its own, and not the beginning of SQuAD's JSON."""
+    try:
+        value = textio.parse_json(line)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and "question" in value
+
+
+def _from_records(lines: Sequence[str], name: str, split: str) -> Iterator[Question]:
+    """A question a line; answers as Hugging Face's datasets have them, or an ``answer``."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"{name}: line {number}"
+        try:
+            record = textio.parse_json(line)
+        except ValueError as error:
+            raise NlpkitError(f"{where}: not JSON: {error}", hint=LINES) from None
+        if not isinstance(record, dict):
+            raise NlpkitError(f"{where}: no JSON object", hint=LINES)
+        part = record.get("split")
+        if part is not None and (str(part).lower() in TRAIN_SPLITS) != (split == "train"):
+            continue
+        key = next((key for key in CONTEXT_KEYS if key in record), CONTEXT_KEYS[0])
+        context = _text(record, key, where, LINES)
+        question = _text(record, "question", where, LINES)
+        answers = tuple(_record_answers(record, context, where))
+        yield Question(str(record.get("id", f"line {number}")), question, context, answers)
+
+
+def _record_answers(record: dict[str, Any], context: str, where: str) -> Iterator[Answer]:
+    found: Any = record.get("answers", record.get("answer"))
+    starts: Any = None
+    if isinstance(found, dict):
+        found, starts = found.get("text"), found.get("answer_start")
+    texts = [found] if isinstance(found, str) else found or []
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise NlpkitError(f"{where}: answers are no texts", hint=LINES)
+    if starts is None:
+        starts = [find_answer(context, text) for text in texts]
+    whole = isinstance(starts, list) and all(type(start) is int for start in starts)
+    if not whole or len(starts) != len(texts):
+        raise NlpkitError(f"{where}: not an answer_start for each answer", hint=LINES)
+    yield from (Answer(text, start) for text, start in zip(texts, starts, strict=True) if text)
 
 
 def _from_squad(value: Any, name: str) -> Iterator[Question]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nlpkit.errors import NlpkitError
-from nlpkit.settings import DATA, MANY, option
+from nlpkit.settings import DATA, MANY, changed, option
 from nlpkit.text.conll import CONLLU, DOCUMENT_START, FIELD, Layout, TagFormat
 
 SAMPLE_LINES = 400
@@ -19,7 +19,7 @@ _NODE_ID = re.compile(r"[0-9]+(-[0-9]+|\.[0-9]+)?$")
 class LayoutChoice:
     """What the user said of a file; None is to be detected. Columns are counted from 1."""
 
-    format: TagFormat | None = option(
+    input: TagFormat | None = option(
         None,
         "How the data is written: CoNLL-U, other columns, word/TAG lines, or a string, "
         "a tab and a tag for each character.",
@@ -53,10 +53,17 @@ class LayoutChoice:
     usual_column: str = "upos"  # of CoNLL-U when none is named
 
 
+@dataclass(frozen=True)
+class TrainingLayout(LayoutChoice):
+    """The same for training, which has no format of output."""
+
+    input: TagFormat | None = changed(LayoutChoice, "input", None, hidden_flags=("--format",))
+
+
 def choose_layout(lines: Sequence[str], choice: LayoutChoice, source: str) -> Layout:
     """The layout of a tagged file, as told or as found; a file that fits none is an error."""
     found = detect_layout(lines)
-    wanted = choice.format
+    wanted = choice.input
     if wanted is None and found is None and choice.token_column is not None:
         wanted = "columns"
     if wanted is not None and (found is None or found.format != wanted):
@@ -71,7 +78,7 @@ def choose_layout(lines: Sequence[str], choice: LayoutChoice, source: str) -> La
     if found is None:
         raise NlpkitError(
             f"{source}: no tagged sentences were recognised in it",
-            hint="`format` conllu, columns, slash or pairs; nlpkit tag train --help",
+            hint="`input` conllu, columns, slash or pairs; nlpkit tag train --help",
         )
     if found.format == "conllu":
         return found.named(choice.column or choice.usual_column)

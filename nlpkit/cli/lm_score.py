@@ -1,0 +1,149 @@
+"""Scoring text with any language model: what ``lm score`` and ``gpt score`` share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nlpkit import settings as limits
+from nlpkit import textio
+from nlpkit.cli import options
+from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
+from nlpkit.cli.reports import facts, write_report
+from nlpkit.errors import NlpkitError
+from nlpkit.text.records import TEXT_KEYS, with_record
+
+if TYPE_CHECKING:
+    from nlpkit.tasks.lm.model import TextModel
+
+_STREAM = 1 << 12
+
+Lines = Annotated[bool, typer.Option("--lines", help="Score each line on its own.")]
+Tokens = Annotated[
+    bool,
+    typer.Option(
+        "--tokens", help="Show every token: as coloured text on a terminal, else as JSON lines."
+    ),
+]
+Stride = Annotated[
+    int | None,
+    typer.Option(
+        "--stride",
+        min=1,
+        max=limits.LONGEST,
+        help="Tokens from window to window.",
+        show_default="half a block",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Flags of ``score``."""
+
+    lines: Lines = False
+    tokens: Tokens = False
+    stride: Stride = None
+    format: options.RowsFormat = None
+    json: options.Json = False
+
+
+def run_score(
+    path: str,
+    inputs: list[str] | None,
+    scoring: Scoring,
+    use: options.Use,
+    decoding: options.Decoding,
+    *,
+    gpt: bool = False,
+) -> None:
+    """Load a model and score text, a block of it at a time."""
+    from nlpkit.device import pick_device
+    from nlpkit.tasks.lm.model import GptModel, TextModel
+
+    options.use_threads(use.threads)
+    errors, stride = decoding.errors, scoring.stride
+    shown = rows_format(scoring.format, scoring.json)
+    model = (GptModel if gpt else TextModel).load(path)
+    paths = options.resolve_inputs(inputs)
+    chosen = pick_device(use.device, model.work(sum(map(_guess_size, paths))))
+    model.model.to(chosen)
+    with open_output("-") as out:
+        if scoring.lines and not scoring.tokens:
+            _score_lines(
+                out, model, options.read_input_lines(paths, **vars(decoding)), stride, shown
+            )
+        else:
+            blocks = options.read_inputs(paths, **vars(decoding), keys=TEXT_KEYS)
+            if scoring.tokens:
+                from nlpkit.cli.lm_show import write_tokens
+
+                texts = (block.text(errors) for block in blocks)
+                write_tokens(out, model, texts, stride, scoring.json or shown == "jsonl")
+            else:
+                _score_all(out, model, blocks, errors, stride, shown)
+    Notes(use.quiet).say(f"device {chosen}")
+
+
+def _score_lines(
+    out: Writer, model: TextModel, texts: Iterable[str], stride: int | None, format: str
+) -> None:
+    if format == "table":
+        texts = list(texts)  # a table is as wide as its widest row
+        if texts:
+            records = [_line_record(model, text, stride) for text in texts]
+            write_rows(out, list(records[0]), [list(one.values()) for one in records], format)
+        return
+    for text in texts:
+        record = _line_record(model, text, stride)
+        if format == "jsonl":
+            out.write_json(with_record(text, record))
+        else:
+            write_rows(out, list(record), [list(map(str, record.values()))], format)
+
+
+def _line_record(model: TextModel, text: str, stride: int | None) -> dict[str, Any]:
+    return {**_score_record(model, model.score(text, stride)), "text": text}
+
+
+def _score_all(
+    out: Writer,
+    model: TextModel,
+    blocks: Iterator[textio.Block],
+    errors: str,
+    stride: int | None,
+    format: str,
+) -> None:
+    found = model.score_blocks(blocks, errors, stride)
+    if not found.tokens:
+        raise NlpkitError("no text to score", hint="a file that is not empty")
+    record = _score_record(model, found)
+    rows = [(name, str(value)) for name, value in record.items()]
+    write_report(out, [facts(*rows)], record, format)
+
+
+def _score_record(model: TextModel, found: Any) -> dict[str, Any]:
+    from nlpkit.text.word_codec import Words
+
+    record: dict[str, Any] = {
+        "perplexity": round(found.perplexity, 4),
+        "bits_per_token": round(found.bits_per_token, 4),
+        "bits_per_byte": round(found.bits_per_byte, 4),
+        "tokens": found.tokens,
+        "bytes": found.bytes,
+        "perplexity_per_word": round(found.perplexity_per_word, 4),
+        "words": found.words,
+    }
+    if isinstance(model.codec, Words):
+        record["unknown"] = found.unknown
+        record["perplexity_of_known"] = round(found.perplexity_of_known, 4)
+    return record
+
+
+def _guess_size(path: str) -> int:
+    """Bytes of a file; of a stream, which may be of any length, a guess."""
+    return os.path.getsize(path) if os.path.isfile(path) else _STREAM
