@@ -39,7 +39,7 @@ from nlpkit.vectors.glove import GloveTrainer, Shards
 from nlpkit.vectors.settings import CountMethod, CountSettings
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
 from nlpkit.word2vec.store import build_store
-from nlpkit.word2vec.train import Trainer
+from nlpkit.word2vec.train import Word2VecTrainer
 from nlpkit.word2vec.walk_settings import WalkSettings
 from nlpkit.word2vec.walks import random_walks, read_graph
 
@@ -69,7 +69,7 @@ def word_vectors(arch: Arch, loss: Loss, **more: Any) -> Results:
     random = np.random.default_rng(1)
     lines = [" ".join(f"w{n}" for n in random.integers(0, 9, 6)) for _ in range(25)]
     store = build_store(["\n".join(lines).encode()], config)
-    trainer = Trainer(store, config)
+    trainer = Word2VecTrainer(store, config)
     for _ in trainer.train():
         pass
     state = trainer.state()

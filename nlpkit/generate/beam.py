@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nlpkit.generate.constraints import Constraints, Progress, choose
+from nlpkit.generate.constraints import Constraints, TermProgress, choose
 from nlpkit.models.seq2seq import EncoderDecoder, Memory
 from nlpkit.models.seq2seq_settings import END, PAD, START, UNKNOWN
 
@@ -82,7 +82,7 @@ class _Search:
         self.state = model.start(memory, beams, 1 + max(max_lengths, default=0))
         self.found: list[list[Hypothesis]] = [[] for _ in self.rows]
         self.constraints = list(constraints)
-        self.progress = [[Progress()] * beams for _ in self.rows]
+        self.progress = [[TermProgress()] * beams for _ in self.rows]
         self.look = settings.look or settings.coverage > 0
         self.looked = self.scores.new_zeros(len(memory), beams, 0, memory.inside.size(1))
         banned = (PAD, START) if settings.unknown else (PAD, START, UNKNOWN)

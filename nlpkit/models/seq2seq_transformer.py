@@ -82,7 +82,7 @@ class TransformerSeq2Seq(EncoderDecoder):
         self.register_buffer("waves", waves, persistent=False)
 
     def initialize(self, generator: torch.Generator) -> None:
-        """Post-norm needs what is added to the stream from the start; pre-norm starts at zero."""
+        """Post-norm needs what is added to the residual stream at once; pre-norm starts at zero."""
         super().initialize(generator)
         residual = 0.0
         if self.settings.norm == "post":
@@ -105,7 +105,7 @@ class TransformerSeq2Seq(EncoderDecoder):
     def embed(
         self, ids: Tensor, table: Embedding, positions: Embedding | None, first: int = 0
     ) -> Tensor:
-        """The stream that enters the first block (B, T, C); the first token stands at ``first``."""
+        """The residual stream that enters the first block (B, T, C), from position ``first`` on."""
         end = first + ids.size(1)
         if end > self.settings.max_length:
             raise NlpkitError(f"{end} tokens are more than the model's {self.settings.max_length}")
@@ -136,7 +136,7 @@ class TransformerSeq2Seq(EncoderDecoder):
         return x if self.decoder_norm is None else self.decoder_norm(x)
 
     def _read(self, target: Tensor, memory: Memory, blocks: int) -> Tensor:
-        """The stream (B, T, C) behind so many blocks of the decoder."""
+        """The residual stream (B, T, C) behind so many blocks of the decoder."""
         x = self.embed(target, self.target_table, self.target_position)
         mask = _memory_mask(memory, x)
         for block in self.decoder[:blocks]:

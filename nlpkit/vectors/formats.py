@@ -12,7 +12,7 @@ from typing import Any
 from nlpkit import folders, textio
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors import folder
-from nlpkit.vectors.settings import Format
+from nlpkit.vectors.settings import VectorFormat
 from nlpkit.vectors.source import Source, open_source
 from nlpkit.vectors.store import Vectors
 
@@ -89,7 +89,7 @@ def load(path: str, *, errors: str = "strict", trained: bool = False) -> Vectors
         return binaryformat.read_binary(source, header)
 
 
-def format_of_name(path: str) -> Format:
+def format_of_name(path: str) -> VectorFormat:
     """The format that a file name suggests; a name without a known ending is a folder.
 
     >>> format_of_name("v.vec").value, format_of_name("v.bin").value, format_of_name("v").value
@@ -97,27 +97,31 @@ def format_of_name(path: str) -> Format:
     """
     name = os.path.basename(path).lower()
     if "glove" in name and name.endswith(".txt"):
-        return Format.GLOVE
-    endings = {".txt": Format.WORD2VEC, ".vec": Format.FASTTEXT, ".bin": Format.BINARY}
-    return endings.get(os.path.splitext(name)[1], Format.FOLDER)
+        return VectorFormat.GLOVE
+    endings = {
+        ".txt": VectorFormat.WORD2VEC,
+        ".vec": VectorFormat.FASTTEXT,
+        ".bin": VectorFormat.BINARY,
+    }
+    return endings.get(os.path.splitext(name)[1], VectorFormat.FOLDER)
 
 
 def save(
     vectors: Vectors,
     path: str,
-    format: Format | None = None,
+    format: VectorFormat | None = None,
     *,
     settings: dict[str, Any] | None = None,
     force: bool = False,
-) -> Format:
+) -> VectorFormat:
     """Write vectors whole or not at all, in the given format or the one the name suggests."""
     chosen = format_of_name(path) if format is None else format
-    if format is None and chosen is Format.BINARY and _has_trained_ngrams(vectors):
-        chosen = Format.FASTTEXT_BIN
+    if format is None and chosen is VectorFormat.BINARY and _has_trained_ngrams(vectors):
+        chosen = VectorFormat.FASTTEXT_BIN
     broken = next((word for word in vectors.words if "\n" in word or not word), None)
     if broken is not None:
         raise NlpkitError(f"no format can hold the word {broken!r}")
-    if chosen is Format.FOLDER:
+    if chosen is VectorFormat.FOLDER:
         folder.write_folder(vectors, path, settings=settings, force=force)
         return chosen
     if os.path.exists(path) and not force:
@@ -125,18 +129,18 @@ def save(
     from nlpkit.vectors import binaryformat, fasttext, textformat
 
     with textio.atomic_writer(path) as out:
-        if chosen is Format.FASTTEXT_BIN:
+        if chosen is VectorFormat.FASTTEXT_BIN:
             fasttext.write_fasttext(vectors, out, settings or {})
-        elif chosen is Format.BINARY:
+        elif chosen is VectorFormat.BINARY:
             binaryformat.write_binary(vectors, out)
         else:
-            textformat.write_text(vectors, out, header=chosen is not Format.GLOVE)
+            textformat.write_text(vectors, out, header=chosen is not VectorFormat.GLOVE)
     return chosen
 
 
-def keeps_ngrams(vectors: Vectors, written: Format) -> bool:
+def keeps_ngrams(vectors: Vectors, written: VectorFormat) -> bool:
     """Whether nothing is lost when vectors are written in a format."""
-    return vectors.subwords is None or written in (Format.FOLDER, Format.FASTTEXT_BIN)
+    return vectors.subwords is None or written in (VectorFormat.FOLDER, VectorFormat.FASTTEXT_BIN)
 
 
 def _has_trained_ngrams(vectors: Vectors) -> bool:

@@ -43,7 +43,7 @@ class AnalogyMethod(str, Enum):
     PAIR_DIRECTION = "pairdirection"
 
 
-class Format(str, Enum):
+class VectorFormat(str, Enum):
     """What can be written. ``fasttext`` is the ``.vec`` text file; ``fasttext-bin``, the ``.bin``
     model, needs vectors that have n-grams."""
 

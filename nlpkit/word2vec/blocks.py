@@ -11,7 +11,7 @@ changes no expected gradient, and it changes the work: a context word that lies 
 each noise word once, with weight six, instead of six times; every row comes from memory once a
 block; and what is left are products of small matrices (see ``tiles``).
 
-A block knows its words by their position p in the piece of text that is being read: ``word[p]``,
+A block knows its words by their position p in the chunk of text that is being read: ``word[p]``,
 and the window ``low[p]:high[p]`` around it.
 """
 
@@ -59,7 +59,7 @@ class Workspace(NamedTuple):
     errors: Floats  # (centres, width) CBOW: what the means should change by
     shares: Floats  # (centres, rows) CBOW: the weight of each word in each window
     change: Floats  # (4, width)
-    word: Ints  # (words,) the thinned-out piece of the corpus that is being read
+    word: Ints  # (words,) the subsampled chunk of the corpus that is being read
     row: Ints  # (words,) which input row each of its words is; the same array as `word`, or slots
     low: Ints  # (words,) its windows
     high: Ints  # (words,)

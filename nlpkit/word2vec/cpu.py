@@ -1,4 +1,4 @@
-"""The CPU engine: which kernel trains a piece of the corpus, and with which tables."""
+"""The CPU engine: which kernel trains a chunk of the corpus, and with which tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BLOCK = 32
 # and costs some variety, and this many give it back. CBOW, which takes one step for a window where
 # skip-gram takes one for each word of it, needs more. Rounded up to whole tiles.
 SHARED_NOISE = {Arch.SKIPGRAM: 3, Arch.CBOW: 6}
-# Most frequent words whose rows every thread has copies of while it trains a piece: where several
+# Most frequent words whose rows every thread has copies of while it trains a chunk: where several
 # write to the same rows all the time, the processor spends its time on carrying them to and fro.
 HOT_WORDS = 256
 
@@ -46,10 +46,10 @@ class Worker:
 
 
 class CpuEngine:
-    """Both matrices in memory, and a function that trains on one piece. Threads may call it at
+    """Both matrices in memory, and a function that trains on one chunk. Threads may call it at
     once, each as a worker of its own: they write to the same rows without locks (Hogwild), and
     lose an update now and then, which does no harm. Of hot rows they change copies, and what has
-    changed is added to the rows when a piece is done."""
+    changed is added to the rows when a chunk is done."""
 
     def __init__(
         self,
@@ -112,9 +112,9 @@ class CpuEngine:
         return Worker(space, own, np.empty((2, self.hot, self.width), np.float32))
 
     def check_piece(self, start: int, stop: int) -> None:
-        """Kernels check no bounds: refuse what is no piece of the corpus."""
+        """Kernels check no bounds: refuse what is no chunk of the corpus."""
         if not 0 <= start <= stop <= len(self.ids) or stop - start > self.longest_piece:
-            raise IndexError(f"ids {start}:{stop} are no piece")
+            raise IndexError(f"ids {start}:{stop} are no chunk")
 
     def train_piece(
         self, number: int, start: int, stop: int, lr: float, worker: Worker
@@ -160,9 +160,8 @@ class CpuEngine:
         kept = counts * (self.keep / np.float64(2**32 - 1))  # (vocabulary,)
         if self.config.loss is Loss.HS:
             lengths = np.diff(self.tree.starts)
-            outputs = np.bincount(
-                self.tree.nodes, np.repeat(kept, lengths), minlength=len(self.output)
-            )
+            outputs = np.zeros(len(self.output))
+            np.add.at(outputs, self.tree.nodes, np.repeat(kept, lengths))
         elif self.config.loss is Loss.SOFTMAX:
             outputs = np.full(len(kept), kept.sum())
         else:

@@ -36,7 +36,7 @@ class DocumentEngine(CpuEngine):
         super().__init__(store, config, words_per_piece, more_inputs=len(names))
         self.document_of = of_sentence + np.int32(self.vocabulary)
         starts = store.cuts(words_per_piece)[:-1]
-        ends = np.add.reduceat(store.ids < 0, starts, dtype=np.int64)  # sentences of each piece
+        ends = np.add.reduceat(store.ids < 0, starts, dtype=np.int64)  # sentences of each chunk
         firsts = np.cumsum(ends) - ends
         self.first_sentence = dict(zip(starts.tolist(), firsts.tolist(), strict=True))
 

@@ -1,4 +1,4 @@
-"""Paragraph vectors (Le and Mikolov 2014): what one thread does with a piece of a corpus whose
+"""Paragraph vectors (Le and Mikolov 2014): what one thread does with a chunk of a corpus whose
 lines are documents.
 
 PV-DBOW lets the vector of a document predict each of its words, as skip-gram lets a word predict

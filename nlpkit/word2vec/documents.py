@@ -12,7 +12,7 @@ from nlpkit.kernels.compiling import kernel
 from nlpkit.kernels.wordcount import LINE_END
 from nlpkit.text.records import RecordBlock, Row, lines_of, rows_of, text_of
 from nlpkit.text.vocab import on_one_line
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,7 +76,9 @@ class Names:
         return len(self._seen)
 
 
-def named_lines(block: Block, names: Names, key: str | None, errors: str = "strict") -> list[str]:
+def named_lines(
+    block: TextBlock, names: Names, key: str | None, errors: str = "strict"
+) -> list[str]:
     """The lines of a block, a document each; ``names`` hears their ids.
 
     An id is what a record has as ``key``; without a key lines are numbered from 1.

@@ -47,7 +47,7 @@ def ngram_table(
 def make_engine(
     store: IdStore,
     config: Word2VecConfig,
-    piece: int,
+    chunk: int,
     device: str,
     engine: EngineName,
     ngrams: NgramTable | None,
@@ -59,18 +59,18 @@ def make_engine(
         if ngrams is not None:
             from nlpkit.word2vec.subwords import SubwordEngine
 
-            return SubwordEngine(store, config, piece, ngrams)
+            return SubwordEngine(store, config, chunk, ngrams)
         if config.documents:
             from nlpkit.word2vec.document_engine import DocumentEngine
 
-            return DocumentEngine(store, config, piece)
+            return DocumentEngine(store, config, chunk)
         from nlpkit.word2vec.cpu import CpuEngine
 
-        return CpuEngine(store, config, piece)
+        return CpuEngine(store, config, chunk)
     if ngrams is not None:
         raise NlpkitError("n-grams are trained on the CPU", hint="`device` cpu, `engine` numba")
     if config.documents:
         raise NlpkitError("documents are trained on the CPU", hint="`device` cpu, `engine` numba")
     from nlpkit.word2vec.torch_engine import TorchEngine
 
-    return TorchEngine(store, config, piece, device)
+    return TorchEngine(store, config, chunk, device)

@@ -114,12 +114,12 @@ class Exchange:
     """Adds up what all processes have learned, some times an epoch."""
 
     def __init__(
-        self, peers: Peers, engine: Any, counts: NDArray[np.int64], words: int, pieces: int
+        self, peers: Peers, engine: Any, counts: NDArray[np.int64], words: int, chunks: int
     ) -> None:
         self.peers, self._engine = peers, engine
         self._now = (engine.input[: engine.inputs], engine.output[: engine.vocabulary])
         rows = sum(len(matrix) for matrix in self._now)
-        all_words, all_pieces = peers.gather_numbers([words, pieces]).T
+        all_words, all_pieces = peers.gather_numbers([words, chunks]).T
         wanted = int(all_words.max()) // max(rows * WORDS_PER_ROW, 1)
         self.rounds = int(min(all_pieces.min(), max(wanted, ROUNDS_PER_EPOCH)))  # to an epoch
         part = 1 / (self.rounds * peers.count)
@@ -135,11 +135,11 @@ class Exchange:
             self.peers.take_first(matrix)
         self._before = [matrix.copy() for matrix in self._now]
 
-    def stop_after(self, done: int, pieces: int) -> int:
-        """Of so many pieces of an epoch, how many are done when the next exchange is due."""
+    def stop_after(self, done: int, chunks: int) -> int:
+        """Of so many chunks of an epoch, how many are done when the next exchange is due."""
         return next(
             stop
-            for stop in (pieces * part // self.rounds for part in range(1, self.rounds + 1))
+            for stop in (chunks * part // self.rounds for part in range(1, self.rounds + 1))
             if stop > done
         )
 

@@ -1,8 +1,8 @@
-"""What one thread does with a piece of the corpus, for negative sampling.
+"""What one thread does with a chunk of the corpus, for negative sampling.
 
-A piece is read from the ids, subsampled and cut into windows; then it is trained block by block.
-All chance in a piece comes from the seed and the piece's number, so that a run can stop between
-two pieces and go on later as if it had not.
+A chunk is read from the ids, subsampled and cut into windows; then it is trained block by block.
+All chance in a chunk comes from the seed and the chunk's number, so that a run can stop between
+two chunks and go on later as if it had not.
 
 Of the rows of the ``hot`` most frequent words a thread may have copies, which begin ``own`` rows
 further on.

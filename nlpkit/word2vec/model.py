@@ -23,7 +23,7 @@ from nlpkit.kernels.compiling import FIRST_TIME
 from nlpkit.registry import WORD2VEC
 from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.vocab import Vocab, dump_words
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 from nlpkit.textplot import sparkline
 from nlpkit.training.run import Progress, Run
 from nlpkit.vectors.folder import (
@@ -39,12 +39,14 @@ from nlpkit.vectors.folder import (
 )
 from nlpkit.vectors.formats import format_of_name, load, save
 from nlpkit.vectors.ngrams import NgramVectors
-from nlpkit.vectors.settings import Format
+from nlpkit.vectors.settings import VectorFormat
 from nlpkit.vectors.store import Vectors, row_norms
 from nlpkit.vectors.words import ListedWords
 from nlpkit.word2vec.config import Arch, Word2VecConfig
+from nlpkit.word2vec.engines import EngineName
+from nlpkit.word2vec.state import TrainState, WordProgress
 from nlpkit.word2vec.store import IdStore, read_corpus, read_sentences
-from nlpkit.word2vec.train import EngineName, Trainer, TrainState, WordProgress
+from nlpkit.word2vec.train import Word2VecTrainer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,15 +90,15 @@ class Word2Vec(Vectors):
     def save(
         self,
         path: str | os.PathLike[str],
-        format: Format | str | None = None,
+        format: VectorFormat | str | None = None,
         *,
         force: bool = False,
     ) -> None:
         """Write the model folder; of a file in another format, the words and vectors alone."""
         name = os.fspath(path)
-        if format is not None or format_of_name(name) is not Format.FOLDER:
-            chosen = None if format is None else Format(format)
-            if chosen is not Format.FOLDER:
+        if format is not None or format_of_name(name) is not VectorFormat.FOLDER:
+            chosen = None if format is None else VectorFormat(format)
+            if chosen is not VectorFormat.FOLDER:
                 save(self, name, chosen, settings=self.config.settings, force=force)
                 return
         with modeldir.create(path, self.config, force=force) as folder:
@@ -133,7 +135,7 @@ class Word2VecRun(Run):
 
     store: IdStore
     config: Word2VecConfig
-    words_trainer: Trainer
+    words_trainer: Word2VecTrainer
     text_hash: str
     tokens: dict[str, Any]  # how text became tokens
     records: list[dict[str, Any]]
@@ -152,7 +154,7 @@ class Word2VecRun(Run):
 
     def save_model(self, model: Any, path: str | os.PathLike[str], force: bool) -> None:
         """A folder, whatever the name ends with."""
-        model.save(path, Format.FOLDER, force=force)
+        model.save(path, VectorFormat.FOLDER, force=force)
 
     def steps(self) -> Generator[WordProgress, None, None]:
         """Train to the end of the last epoch; some of the records are kept, for the curve."""
@@ -203,7 +205,7 @@ class Word2VecRun(Run):
         """Write the state; the corpus is written once and then linked from one to the next."""
         state = self.words_trainer.state()
         position = {
-            "pieces_done": state.pieces_done,
+            "pieces_done": state.chunks_done,
             "loss_sum": state.loss_sum,
             "loss_count": state.loss_count,
             "text_words": self.store.text_words,
@@ -262,13 +264,13 @@ def begin(
     if config.deterministic:
         config = replace(config, threads=config.workers)  # which belongs to the run
     start = {} if init is None else _start_from(init, config)
-    trainer = Trainer(store, config, device=device, engine=engine, **start)
+    trainer = Word2VecTrainer(store, config, device=device, engine=engine, **start)
     how = {name: getattr(tokens, name) for name in TOKEN_SETTINGS}
     return Word2VecRun(store, config, trainer, data_hash, how, [], {"vocab": vocab, "init": init})
 
 
 def begin_text(
-    blocks: Iterable[Block] | Iterable[Sequence[str]],
+    blocks: Iterable[TextBlock] | Iterable[Sequence[str]],
     config: Word2VecConfig,
     tokens: TokenSettings,
     *,

@@ -1,7 +1,7 @@
 """Threads that repeat themselves: each trains its own copy of the vectors, merged in a fixed order.
 
 Threads that write to the same rows (Hogwild) are as fast as can be, and no two runs are alike. Here
-each thread has a copy of both matrices and a fixed share of the pieces. After a period all changes
+each thread has a copy of both matrices and a fixed share of the chunks. After a period all changes
 of a row are added up, and every copy goes on from the sum: local SGD (Stich 2019).
 
 A rare word has been met by one thread; the sum is its change. A frequent word has been moved
@@ -32,24 +32,24 @@ STEP = 0.001  # part of the distance that one occurrence of a word closes, about
 # Words that each thread trains on between two merges, for each row that has to be merged: fewer
 # give threads that know of each other earlier, more give less time to merging.
 WORDS_PER_ROW = 3
-MERGES_PER_EPOCH = 10  # at least, if there are pieces enough
+MERGES_PER_EPOCH = 10  # at least, if there are chunks enough
 
 
 class Replicas:
     """Engines that are trained apart and merged; to a trainer they are one engine."""
 
     def __init__(
-        self, engines: Sequence[Any], counts: NDArray[np.int64], words: int, piece: int
+        self, engines: Sequence[Any], counts: NDArray[np.int64], words: int, chunk: int
     ) -> None:
         self.engines = list(engines)
         count = len(self.engines)
         self._inputs = _share(self.engines, "input")  # (1 + T, rows, width), the merged one first
         self._outputs = _share(self.engines, "output")
         rows = self._inputs.shape[1] + self._outputs.shape[1]
-        pieces = max(words // piece, 1)
-        share = min(rows * WORDS_PER_ROW // piece, pieces // (count * MERGES_PER_EPOCH))
-        self.period = max(share, 1) * count  # pieces between two merges
-        part = min(self.period * piece / words, 1.0) / count  # of the text, for a thread
+        chunks = max(words // chunk, 1)
+        share = min(rows * WORDS_PER_ROW // chunk, chunks // (count * MERGES_PER_EPOCH))
+        self.period = max(share, 1) * count  # chunks between two merges
+        part = min(self.period * chunk / words, 1.0) / count  # of the text, for a thread
         per_row = self.engines[0].updates_per_row(counts)
         self._weights = [
             merge_weights(updates * part, count)[:size]
@@ -63,9 +63,11 @@ class Replicas:
         return max(1, wanted // self.period) * self.period
 
     def matrices(self) -> tuple[Floats, Floats]:
-        """The merged ones, as an engine has them."""
-        found: tuple[Floats, Floats] = self.engines[0].matrices()
-        return found
+        """The merged ones: what threads have not merged yet is not part of the state."""
+        engine = self.engines[0]
+        columns = slice(engine.config.dim)
+        inputs, outputs = self._inputs[0, : engine.inputs], self._outputs[0, : engine.vocabulary]
+        return inputs[:, columns], outputs[:, columns]
 
     def set_rows(self, rows: slice, inputs: Floats) -> None:
         """Start from these vectors."""

@@ -15,10 +15,11 @@ from nlpkit import modeldir
 from nlpkit.errors import NlpkitError
 from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.vocab import Vocab, read_words
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 from nlpkit.vectors.folder import BUCKETS, CONTEXT, DOCUMENT_NAMES, MATRIX, VOCAB
 from nlpkit.word2vec.config import Word2VecConfig
 from nlpkit.word2vec.documents import Documents
+from nlpkit.word2vec.engines import EngineName
 from nlpkit.word2vec.model import (
     CHECKPOINT_KIND,
     IDS,
@@ -28,8 +29,9 @@ from nlpkit.word2vec.model import (
     hash_rows,
     identity,
 )
+from nlpkit.word2vec.state import TrainState
 from nlpkit.word2vec.store import IdStore
-from nlpkit.word2vec.train import EngineName, Trainer, TrainState
+from nlpkit.word2vec.train import Word2VecTrainer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +41,7 @@ def resume_run(
     path: str | os.PathLike[str],
     config: Word2VecConfig,
     tokens: TokenSettings,
-    blocks: Iterable[Block] | None,
+    blocks: Iterable[TextBlock] | None,
     *,
     named: bool,
     vocab: str | None,
@@ -119,7 +121,7 @@ def load_checkpoint(
             buckets = _load_rows(folder / BUCKETS)
             if buckets.ndim != 1 or buckets.dtype != np.int64 or (np.diff(buckets) <= 0).any():
                 raise NlpkitError(f"{BUCKETS} has been changed")
-        trainer = Trainer(
+        trainer = Word2VecTrainer(
             store, config, device=device, engine=engine, resume=state, buckets=buckets
         )
         if hash_rows(ids) != position["ids_hash"]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.text.records import Reading, detect, read_records
-from nlpkit.textio import BLOCK_SIZE, COMPRESSED, Block
+from nlpkit.textio import BLOCK_SIZE, COMPRESSED, TextBlock
 
 
 class Part(NamedTuple):
@@ -55,11 +55,11 @@ def _can_be_cut(path: str, reading: Reading) -> bool:
     if reading.input == "text":
         return True
     with textio.open_binary(path) as file:
-        first = Block(file.read(1 << 16), path, 1)
+        first = TextBlock(file.read(1 << 16), path, 1)
     return detect(path, first, reading) == "text"
 
 
-def read_parts(parts: Sequence[Part], reading: Reading) -> Iterator[Block]:
+def read_parts(parts: Sequence[Part], reading: Reading) -> Iterator[TextBlock]:
     """The blocks of all parts."""
     for part in parts:
         if part.stop is None:
@@ -68,7 +68,7 @@ def read_parts(parts: Sequence[Part], reading: Reading) -> Iterator[Block]:
             yield from _read_part(part.path, part.start, part.stop)
 
 
-def _read_part(path: str, start: int, stop: int) -> Iterator[Block]:
+def _read_part(path: str, start: int, stop: int) -> Iterator[TextBlock]:
     """Lines that begin in ``start:stop``; the last one may end later."""
     name = path if start == 0 else f"{path} (from byte {start:,})"
     line = 1
@@ -82,5 +82,5 @@ def _read_part(path: str, start: int, stop: int) -> Iterator[Block]:
                 return
             if not data.endswith(b"\n"):
                 data += file.readline()
-            yield Block(data, name, line)
+            yield TextBlock(data, name, line)
             line += data.count(b"\n")

@@ -31,12 +31,12 @@ class TrainState:
 
     input: Floats  # (vocabulary, dim) the word vectors; with n-grams, the rows of these after them
     output: Floats  # (vocabulary, dim) of the words as predictions, or of the tree's nodes
-    pieces_done: int = 0
+    chunks_done: int = 0
     loss_sum: float = 0.0  # of the epoch under way
     loss_count: int = 0
 
-    def check(self, inputs: int, outputs: int, dim: int, pieces: int) -> None:
-        """Refuse a state that is not one of so many rows and so many pieces in all."""
+    def check(self, inputs: int, outputs: int, dim: int, chunks: int) -> None:
+        """Refuse a state that is not one of so many rows and so many chunks in all."""
         for matrix, rows in ((self.input, inputs), (self.output, outputs)):
             shape = (rows, dim)
             if matrix.shape != shape or matrix.dtype != np.float32:
@@ -49,7 +49,7 @@ class TrainState:
                 if not np.isfinite(matrix[start : start + ROWS_AT_ONCE]).all():
                     raise NlpkitError("the checkpoint has vectors that are not finite")
         for name, value, most in (
-            ("pieces_done", self.pieces_done, pieces),
+            ("pieces_done", self.chunks_done, chunks),
             ("loss_count", self.loss_count, 2**63),
         ):
             if type(value) is not int or not 0 <= value <= most:

@@ -28,7 +28,7 @@ from nlpkit.kernels.wordcount import LINE_END, WordTable
 from nlpkit.text.pipeline import Tokens, TokenSettings
 from nlpkit.text.records import RecordBlock, plain_blocks
 from nlpkit.text.vocab import Vocab
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 from nlpkit.word2vec.config import Word2VecConfig
 from nlpkit.word2vec.documents import Documents, Names, named_lines, sentences_of_lines
 from nlpkit.word2vec.phrases import join_phrases
@@ -84,7 +84,7 @@ class IdStore:
             )
 
     def cuts(self, words: int) -> NDArray[np.int64]:
-        """Positions that cut the corpus into pieces of about ``words`` whole sentences' words."""
+        """Positions that cut the corpus into chunks of about ``words`` whole sentences' words."""
         cuts = [0]
         while cuts[-1] < len(self.ids):
             cuts.append(_sentence_end(self.ids, min(cuts[-1] + words, len(self.ids)) - 1) + 1)
@@ -225,7 +225,7 @@ def build_store(
 
 
 def read_corpus(
-    blocks: Iterable[Block],
+    blocks: Iterable[TextBlock],
     config: Word2VecConfig,
     tokens: TokenSettings,
     *,
@@ -246,7 +246,7 @@ def read_corpus(
 
 def fill_store(
     builder: StoreBuilder,
-    blocks: Iterable[Block],
+    blocks: Iterable[TextBlock],
     config: Word2VecConfig,
     tokens: TokenSettings,
     errors: str = "strict",
@@ -271,12 +271,12 @@ def fill_store(
     return digest.hexdigest()
 
 
-def _plain(block: Block, names: Names | None, key: str | None, errors: str) -> Block:
+def _plain(block: TextBlock, names: Names | None, key: str | None, errors: str) -> TextBlock:
     """A block of plain lines; of documents, all ids are heard by ``names``."""
     if names is None:
         return next(plain_blocks([block], errors)) if isinstance(block, RecordBlock) else block
     lines = "".join(f"{line}\n" for line in named_lines(block, names, key, errors))
-    return Block(lines.encode("utf-8", "replace"), block.source, block.first_line)
+    return TextBlock(lines.encode("utf-8", "replace"), block.source, block.first_line)
 
 
 def read_sentences(

@@ -108,8 +108,9 @@ class SubwordEngine(CpuEngine):
 
     def input_updates(self, kept: NDArray[np.float64]) -> NDArray[np.float64]:
         """A row is updated with each word that it is part of."""
-        owners = np.repeat(kept, np.diff(self.table.starts))
-        return np.bincount(self.table.rows, owners, minlength=self.inputs)
+        updates = np.zeros(self.inputs)
+        np.add.at(updates, self.table.rows, np.repeat(kept, np.diff(self.table.starts)))
+        return updates
 
     def train_piece(
         self, number: int, start: int, stop: int, lr: float, worker: Worker

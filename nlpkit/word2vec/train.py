@@ -1,10 +1,10 @@
-"""Training: pieces of the corpus, handed to threads, epoch after epoch, with a falling step.
+"""Training: chunks of the corpus, handed to threads, epoch after epoch, at a decaying rate.
 
 Pieces come in a new random order in each epoch: text that was collected source by source would
 otherwise be learned source by source, and the last one best.
 
-The order, the learning rate and all chance of a piece depend on the seed and the number of the
-piece only. So the whole state of a run is the two matrices and how many pieces are done, and a run
+The order, the learning rate and all chance of a chunk depend on the seed and the number of the
+chunk only. So the whole state of a run is the two matrices and how many chunks are done, and a run
 on one thread that was interrupted and resumed gives the bits of one that was not. So does a
 deterministic run on several, whose threads train copies of the matrices (see ``replicas``).
 """
@@ -44,12 +44,12 @@ PIECES_PER_EPOCH = 100  # of a small corpus
 SECONDS_PER_ROUND = 0.5  # between two progress records
 
 
-class Trainer:
+class Word2VecTrainer:
     """Trains word vectors; ``train()`` yields progress, and between two records it may be left.
 
     >>> from nlpkit.word2vec.store import build_store
     >>> config = Word2VecConfig(dim=8, min_count=1, epochs=2, threads=1)
-    >>> trainer = Trainer(build_store([b"a b c a b\\n" * 50], config), config)
+    >>> trainer = Word2VecTrainer(build_store([b"a b c a b\\n" * 50], config), config)
     >>> [record.epoch for record in trainer.train() if record.due]
     [1, 2]
     >>> trainer.state().input.shape
@@ -72,10 +72,10 @@ class Trainer:
         self.config = config
         self.ngrams = ngram_table(store, config, buckets, init_ngrams)
         store.check()
-        piece = min(
+        chunk = min(
             max(len(store) // PIECES_PER_EPOCH, LEAST_WORDS_PER_PIECE), MOST_WORDS_PER_PIECE
         )
-        self._cuts = store.cuts(piece)
+        self._cuts = store.cuts(chunk)
         engine = engine or ("numba" if device == "cpu" else "torch")
         self.engine, self.device = engine, device
         rows = len(store.words) + (0 if self.ngrams is None else len(self.ngrams))
@@ -100,17 +100,17 @@ class Trainer:
             alone = replace(config, threads=1)
             self._replicas = Replicas(
                 [
-                    make_engine(store, alone, piece, device, engine, self.ngrams)
+                    make_engine(store, alone, chunk, device, engine, self.ngrams)
                     for _ in range(self._workers)
                 ],
                 store.counts,
                 len(store),
-                piece,
+                chunk,
             )
             self._engine = self._replicas
         else:
-            self._engine = make_engine(store, config, piece, device, engine, self.ngrams)
-        self._pieces_done = resume.pieces_done if resume else 0
+            self._engine = make_engine(store, config, chunk, device, engine, self.ngrams)
+        self._chunks_done = resume.chunks_done if resume else 0
         self._loss_sum = resume.loss_sum if resume else 0.0
         self._loss_count = resume.loss_count if resume else 0
         if resume is None:
@@ -123,12 +123,12 @@ class Trainer:
             if store.documents is not None and config.documents:
                 self._start_documents(len(store.words), random, store.documents.with_words)
         else:
-            pieces = config.epochs * (len(self._cuts) - 1)
-            resume.check(rows, len(store.words), config.dim, pieces)
+            chunks = config.epochs * (len(self._cuts) - 1)
+            resume.check(rows, len(store.words), config.dim, chunks)
             self._engine.set_rows(slice(0, rows), resume.input)
             self._engine.set_outputs(slice(0, len(store.words)), resume.output)
-        self._first_number = 0  # of the pieces: those of other processes have other chances
-        self._order = np.zeros(0, dtype=np.int64)  # of the pieces in the epoch under way
+        self._first_number = 0  # of the chunks: those of other processes have other chances
+        self._order = np.zeros(0, dtype=np.int64)  # of the chunks in the epoch under way
         self._lock = threading.Lock()
         self._stopping = False
 
@@ -187,30 +187,30 @@ class Trainer:
     def state(self) -> TrainState:
         """The state after the last record; its matrices change when training goes on."""
         inputs, outputs = self._engine.matrices()
-        return TrainState(inputs, outputs, self._pieces_done, self._loss_sum, self._loss_count)
+        return TrainState(inputs, outputs, self._chunks_done, self._loss_sum, self._loss_count)
 
     def join(self, peers: Peers, counts: NDArray[np.int64]) -> None:
         """Train together with other processes, each on a text of its own."""
         from nlpkit.word2vec.exchange import Exchange
 
-        pieces = len(self._cuts) - 1
+        chunks = len(self._cuts) - 1
         self._first_number = peers.rank << 40
-        self._exchange = Exchange(peers, self._engine, counts, int(self._cuts[-1]), pieces)
+        self._exchange = Exchange(peers, self._engine, counts, int(self._cuts[-1]), chunks)
 
     @property
     def rounds_done(self) -> int:
         """Exchanges with other processes so far."""
         assert self._exchange is not None
-        pieces, rounds = len(self._cuts) - 1, self._exchange.rounds
-        epoch, rest = divmod(self._pieces_done, pieces)
-        return epoch * rounds + -(-rest * rounds // pieces)
+        chunks, rounds = len(self._cuts) - 1, self._exchange.rounds
+        epoch, rest = divmod(self._chunks_done, chunks)
+        return epoch * rounds + -(-rest * rounds // chunks)
 
     def start_together(self, rounds_done: int) -> None:
         """Begin, or go on, where the first process is."""
         assert self._exchange is not None
-        pieces, rounds = len(self._cuts) - 1, self._exchange.rounds
+        chunks, rounds = len(self._cuts) - 1, self._exchange.rounds
         epoch, rest = divmod(rounds_done, rounds)
-        self._pieces_done = epoch * pieces + pieces * rest // rounds
+        self._chunks_done = epoch * chunks + chunks * rest // rounds
         self._exchange.start()
 
     @property
@@ -232,22 +232,22 @@ class Trainer:
         per_epoch = len(self._cuts) - 1
         workers = [self._engine.make_worker() for _ in range(self._workers)]
         words_total = self.config.epochs * int(self._cuts[-1])
-        fraction_before = self._fraction(self._pieces_done)
+        fraction_before = self._fraction(self._chunks_done)
         seconds = 0.0  # of training: what is done with a record takes its own time
         round_size = self._workers
         with ThreadPoolExecutor(self._workers) as pool:
-            while self._pieces_done < self.config.epochs * per_epoch:
-                if self._pieces_done % per_epoch == 0:
+            while self._chunks_done < self.config.epochs * per_epoch:
+                if self._chunks_done % per_epoch == 0:
                     self._loss_sum, self._loss_count = 0.0, 0
-                epoch = self._pieces_done // per_epoch + 1
+                epoch = self._chunks_done // per_epoch + 1
                 self._order = _shuffled(per_epoch, self.config.seed, epoch)
                 if self._replicas is not None:  # a round ends where the copies are equal
                     round_size = self._replicas.round_size(round_size)
-                until = min(self._pieces_done + round_size, epoch * per_epoch)
+                until = min(self._chunks_done + round_size, epoch * per_epoch)
                 if self._exchange is not None:
                     done = (epoch - 1) * per_epoch
-                    until = done + self._exchange.stop_after(self._pieces_done - done, per_epoch)
-                begun, round_size = time.perf_counter(), until - self._pieces_done
+                    until = done + self._exchange.stop_after(self._chunks_done - done, per_epoch)
+                begun, round_size = time.perf_counter(), until - self._chunks_done
                 if self._replicas is None:
                     self._run_round(pool, until, workers)
                 else:
@@ -279,10 +279,10 @@ class Trainer:
     @property
     def finished(self) -> bool:
         """Whether the last epoch has ended."""
-        return self._pieces_done >= self.config.epochs * (len(self._cuts) - 1)
+        return self._chunks_done >= self.config.epochs * (len(self._cuts) - 1)
 
     def _run_round(self, pool: ThreadPoolExecutor, until: int, workers: list[Any]) -> None:
-        """Train pieces up to a number; whatever happens, each piece begun is finished."""
+        """Train chunks up to a number; whatever happens, each chunk begun is finished."""
         self._stopping = False
         futures = [pool.submit(self._work, until, worker) for worker in workers]
         try:
@@ -293,31 +293,34 @@ class Trainer:
             wait(futures)
 
     def _run_merged(self, pool: ThreadPoolExecutor, until: int, workers: list[Any]) -> None:
-        """The same with a fixed share of pieces for each thread, and copies that are merged now
-        and then; all sums are made in the order of the pieces."""
+        """The same with a fixed share of chunks for each thread, and copies that are merged now
+        and then; all sums are made in the order of the chunks."""
         assert self._replicas is not None
         period = self._replicas.period
-        while self._pieces_done < until:
-            numbers = range(self._pieces_done, min(self._pieces_done + period, until))
+        while self._chunks_done < until:
+            numbers = range(self._chunks_done, min(self._chunks_done + period, until))
             shares = [numbers[i :: len(workers)] for i in range(len(workers))]
             futures = [
-                pool.submit(lambda mine, worker: [self._train(n, worker) for n in mine], *each)
-                for each in zip(shares, workers, strict=True)
+                pool.submit(self._train_all, mine, worker)
+                for mine, worker in zip(shares, workers, strict=True)
             ]
             wait(futures)
-            found = {}
+            found: dict[int, tuple[float, int]] = {}
             for mine, future in zip(shares, futures, strict=True):
                 found.update(zip(mine, future.result(), strict=True))
             self._replicas.merge(pool)
             for number in numbers:
                 self._loss_sum += found[number][0]
                 self._loss_count += found[number][1]
-            self._pieces_done = numbers.stop
+            self._chunks_done = numbers.stop
+
+    def _train_all(self, numbers: range, worker: Any) -> list[tuple[float, int]]:
+        return [self._train(number, worker) for number in numbers]
 
     def _train(self, number: int, worker: Any) -> tuple[float, int]:
-        """Train the piece of that number."""
-        piece = self._order[number % len(self._order)]
-        start, stop = int(self._cuts[piece]), int(self._cuts[piece + 1])
+        """Train the chunk of that number."""
+        chunk = self._order[number % len(self._order)]
+        start, stop = int(self._cuts[chunk]), int(self._cuts[chunk + 1])
         found: tuple[float, int] = self._engine.train_piece(
             number + self._first_number, start, stop, self._lr(number), worker
         )
@@ -326,17 +329,17 @@ class Trainer:
     def _work(self, until: int, worker: Any) -> None:
         while True:
             with self._lock:
-                number = self._pieces_done
+                number = self._chunks_done
                 if number >= until or self._stopping:
                     return
-                self._pieces_done += 1
+                self._chunks_done += 1
             loss, count = self._train(number, worker)
             with self._lock:
                 self._loss_sum += loss
                 self._loss_count += count
 
     def _fraction(self, number: int) -> float:
-        """How much of the run is over when that many pieces are done."""
+        """How much of the run is over when that many chunks are done."""
         return min(number / (self.config.epochs * (len(self._cuts) - 1)), 1.0)
 
     def _lr(self, number: int) -> float:
@@ -359,5 +362,5 @@ def _small_rows(random: np.random.Generator, rows: int, dim: int) -> Floats:
     return (random.random((rows, dim), dtype=np.float32) - np.float32(0.5)) / np.float32(dim)
 
 
-def _shuffled(pieces: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    return np.random.default_rng((seed, epoch)).permutation(pieces)
+def _shuffled(chunks: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    return np.random.default_rng((seed, epoch)).permutation(chunks)
