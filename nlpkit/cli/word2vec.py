@@ -38,7 +38,7 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         help="Compiled kernels for the CPU, or torch for any device.",
-        show_default="numba on the CPU, else torch",
+        show_default="numba on the CPU, torch elsewhere; the faster in a trial for --device auto",
     ),
 ]
 
@@ -98,6 +98,7 @@ def train(
         "init": init,
         "device": pick_device(flags.device),
         "engine": engine,
+        "trial": flags.device == "auto",
     }
     if processes is not None:
         from nlpkit.word2vec.distributed import begin_shared
