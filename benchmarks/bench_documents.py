@@ -20,7 +20,7 @@ import numpy as np
 from common import SAMPLES, print_table
 
 from nlpkit.text.pipeline import TokenSettings
-from nlpkit.vectors.settings import TextSettings
+from nlpkit.vectors.settings import TextMethod, TextSettings
 from nlpkit.word2vec.config import Word2VecConfig
 from nlpkit.word2vec.document_engine import InferredVectors
 from nlpkit.word2vec.model import begin_text
@@ -65,7 +65,9 @@ def by_nlpkit(train: Path, test: Path, kind: str, epochs: int, seed: int) -> Res
     with tempfile.TemporaryDirectory() as folder:
         model = run.result()
         model.save(f"{folder}/m")
-        inferred = InferredVectors(f"{folder}/m", TextSettings(method="infer", epochs=epochs))
+        inferred = InferredVectors(
+            f"{folder}/m", TextSettings(method=TextMethod.INFER, epochs=epochs)
+        )
         assert model.documents is not None
         return seconds, model.documents.matrix, inferred.embed(read(test)[1])
 
