@@ -60,7 +60,8 @@ class EncoderDecoder(nn.Module):
         )
         if settings.outputs:
             # which ids of the target the head scores: in a joint vocabulary many are the source's
-            self.register_buffer("written_ids", torch.arange(settings.outputs))
+            with torch.device("cpu"):  # on no device this would load half of torch
+                self.register_buffer("written_ids", torch.arange(settings.outputs))
         else:
             self.written_ids = None
         self.int8_head: Head | None = None
