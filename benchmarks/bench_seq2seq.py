@@ -1,31 +1,30 @@
 """Sequence to sequence: BLEU after so many CPU seconds of one core, and the speed of decoding.
 
     python benchmarks/bench_seq2seq.py --train TRAIN.tsv --dev DEV.tsv --seconds 360 --seconds 1200
-    python benchmarks/bench_seq2seq.py --decode 3,256,8000
+    python benchmarks/bench_seq2seq.py --decode 3,256,8000 --peers ENV/lib/python3.11/site-packages
 
 Training is limited by CPU seconds of this process, one thread. Decoding writes 24 tokens for each
-sentence with random weights of Marian's form. Without options the English-Catalan sample is learned
-for 20 seconds.
+sentence with random weights of Marian's form; with the packages of ctranslate2 and transformers in
+``--peers`` they take turns with it. Without options the English-Catalan sample is learned for 20
+seconds.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from typing import Any
 
 import torch
 from common import SAMPLES, print_table
+from peers_seq2seq import TOKENS, Decode, ctranslate2, hugging_face, marian, ours
 
 from nlpkit.device import keep_freed_memory
 from nlpkit.metrics.text import bleu
-from nlpkit.models.seq2seq import EncoderDecoder, build_seq2seq
-from nlpkit.models.seq2seq_settings import END, Seq2SeqArchitecture
 from nlpkit.tasks.translate.data import Pair, read_pairs
 from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
 from nlpkit.tasks.translate.train import TranslateRun
-
-TOKENS = 24
 
 
 def measure_training(
@@ -44,48 +43,34 @@ def measure_training(
     return model, seconds, *found, round(sum(speeds) / len(speeds))
 
 
-@torch.inference_mode()
-def decode(model: EncoderDecoder, rows: int) -> float:
-    """Tokens a CPU second, greedy, each sentence 24 tokens long."""
-    source = torch.full((rows, TOKENS), 5)
-    started = time.process_time()
-    memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))
-    state, head = model.start(memory, 1, TOKENS + 1), model.make_head()
-    ids = torch.full((rows, 1), model.settings.start)
-    for _ in range(TOKENS):
-        hidden, _ = model.step(ids, state, memory)
-        logits = model.logits(hidden, head)
-        logits[..., END] = -torch.inf
-        ids = logits.argmax(dim=-1)
-    return rows * TOKENS / (time.process_time() - started)
-
-
-def measure_decoding(layers: int, dim: int, vocab: int) -> list[tuple[Any, ...]]:
-    """float32 and int8 at batches of 1 and 32."""
-    shape = Seq2SeqArchitecture(
-        model="transformer",
-        source_vocab=vocab,
-        target_vocab=vocab,
-        joint=True,
-        dim=dim,
-        layers=layers,
-        heads=8,
-        norm="post",
-        norm_gains=True,
-        bias=True,
-        qk_norm=False,
-        positions="sinusoidal",
-        activation="silu",
-    )
-    model = build_seq2seq(shape).eval()
-    rows = []
-    for name in ("float32", "int8"):
-        if name == "int8":
-            model.quantize()
-        for batch in (1, 32):
-            decode(model, batch)
-            rows.append((name, batch, round(max(decode(model, batch) for _ in range(3)))))
-    return rows
+def measure_decoding(
+    layers: int, dim: int, vocab: int, cases: list[str], peers: str | None
+) -> list[tuple[Any, ...]]:
+    """Tokens a CPU second of each contestant, the best of three rounds in which all take turns."""
+    contestants: dict[str, Decode] = {
+        "nlpkit float32": ours(layers, dim, vocab),
+        "nlpkit int8": ours(layers, dim, vocab, int8=True),
+    }
+    if peers is not None:
+        sys.path.append(peers)
+        model = marian(layers, dim, vocab)
+        contestants["ctranslate2 float32"] = ctranslate2(model, "float32")
+        contestants["ctranslate2 int8"] = ctranslate2(model, "int8")
+        contestants["transformers"] = hugging_face(model)
+    found = []
+    for case in cases:
+        rows, beams = map(int, case.split("x"))
+        best = dict.fromkeys(contestants, 0.0)
+        for round_number in range(4):  # the first one warms up
+            for name, decode in contestants.items():
+                times = max(1, 8 // rows)
+                started = time.process_time()
+                for _ in range(times):
+                    decode(rows, beams)
+                speed = times * rows * TOKENS / (time.process_time() - started)
+                best[name] = max(best[name], speed if round_number else 0.0)
+        found.append((rows, beams, *(round(speed) for speed in best.values())))
+    return [("batch", "beams", *contestants), *found]
 
 
 def main() -> None:
@@ -95,13 +80,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, action="append")
     parser.add_argument("--model", default="auto")
     parser.add_argument("--decode", metavar="LAYERS,DIM,VOCAB")
+    parser.add_argument("--peers", metavar="FOLDER", help="where ctranslate2 is installed")
+    parser.add_argument("--cases", nargs="*", default=["1x1", "1x5", "32x1", "32x5"])
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()
     if arguments.decode:
         layers, dim, vocab = map(int, arguments.decode.split(","))
-        rows = measure_decoding(layers, dim, vocab)
-        print_table("Decoding, greedy", ("weights", "batch", "tokens/s"), rows)
+        columns, *rows = measure_decoding(layers, dim, vocab, arguments.cases, arguments.peers)
+        print_table("Decoding, tokens a second", columns, rows)
         return
     train, dev = read_pairs(arguments.train), read_pairs(arguments.dev)
     trained = [

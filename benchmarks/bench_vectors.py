@@ -21,7 +21,7 @@ import numpy as np
 from common import nlpkit_command, print_table, run_command, take_turns
 
 from nlpkit.vectors.formats import load, save
-from nlpkit.vectors.settings import Format
+from nlpkit.vectors.settings import VectorFormat
 from nlpkit.vectors.store import Vectors
 
 READ_BY_GENSIM = """
@@ -78,7 +78,7 @@ def bench_reading(path: Path, rows: int, python: str, gensim_rows: int, rounds: 
 def bench_commands(vectors: Vectors, folder: Path, rounds: int) -> None:
     """Cold processes on a model folder: one question, then a thousand."""
     model = str(folder / "bench.model")
-    save(vectors, model, Format.FOLDER)
+    save(vectors, model, VectorFormat.FOLDER)
     generator = np.random.default_rng(2)
     words = [vectors.words[row] for row in generator.integers(0, len(vectors), 1000).tolist()]
     lines = "".join(f"{word}\n" for word in words).encode()

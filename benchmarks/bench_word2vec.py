@@ -4,7 +4,7 @@
         --analogies questions-words.txt --word2vec-c ./word2vec
 
 Everybody gets 100 dimensions, window 5, 5 negatives, min-count 5, sample 1e-3 and two threads.
-Speed counts the words of the text, thinned out or not, over the time of training alone; fastText
+Speed counts the words of the text, subsampled or not, over the time of training alone; fastText
 and word2vec.c do not tell that apart, so theirs is of two epochs less that of one. Quality is the
 mean over seeds after five epochs: Spearman on word pairs, and analogies by nlpkit's protocol
 (3CosAdd among the 30,000 most frequent words). Without options it runs on the sample corpora.
@@ -30,7 +30,7 @@ from nlpkit.vectors.similarities import evaluate_similarity, read_pairs
 from nlpkit.vectors.store import Vectors
 from nlpkit.word2vec.config import Arch, Word2VecConfig
 from nlpkit.word2vec.store import IdStore, StoreBuilder
-from nlpkit.word2vec.train import Trainer
+from nlpkit.word2vec.train import Word2VecTrainer
 
 Corpus = tuple[str, IdStore]  # a path, and the same as ids
 
@@ -47,7 +47,7 @@ def train_nlpkit(
 ) -> tuple[float, Vectors]:
     """Seconds of training, and the vectors."""
     config = Word2VecConfig(arch=Arch(arch), epochs=epochs, seed=seed, threads=threads)
-    trainer = Trainer(store, config)
+    trainer = Word2VecTrainer(store, config)
     trainer.compile()
     started = time.perf_counter()
     for _ in trainer.train():

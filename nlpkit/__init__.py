@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nlpkit.api import train_classifier as train_classifier
-    from nlpkit.api import train_gpt as train_gpt
     from nlpkit.api import train_names as train_names
+    from nlpkit.api import train_qa as train_qa
     from nlpkit.api import train_seq2seq as train_seq2seq
     from nlpkit.api import train_tagger as train_tagger
     from nlpkit.api import train_word2vec as train_word2vec
+    from nlpkit.api import vectors_from_counts as vectors_from_counts
+    from nlpkit.api_text import train_bert as train_bert
+    from nlpkit.api_text import train_elmo as train_elmo
+    from nlpkit.api_text import train_gpt as train_gpt
+    from nlpkit.api_text import train_lm as train_lm
     from nlpkit.errors import NlpkitError as NlpkitError
     from nlpkit.registry import load as load
 
@@ -24,11 +29,16 @@ __version__ = "0.1.0"
 _HOMES = {
     "load": "nlpkit.registry",
     "train_word2vec": "nlpkit.api",
+    "vectors_from_counts": "nlpkit.api",
     "train_tagger": "nlpkit.api",
     "train_classifier": "nlpkit.api",
     "train_names": "nlpkit.api",
-    "train_gpt": "nlpkit.api",
     "train_seq2seq": "nlpkit.api",
+    "train_qa": "nlpkit.api",
+    "train_gpt": "nlpkit.api_text",
+    "train_lm": "nlpkit.api_text",
+    "train_bert": "nlpkit.api_text",
+    "train_elmo": "nlpkit.api_text",
     "NlpkitError": "nlpkit.errors",
 }
 __all__ = ["__version__", *_HOMES]

@@ -3,46 +3,45 @@
 Data is a path, or an iterable of what its file would hold. Settings are keywords: the fields of the
 settings class that each function names. ``on_progress`` is called with a record after each step.
 What comes back is the trained model, ready to be used and to ``save(path)``. Nothing is printed;
-random state and numbers of threads of the process stay as they are.
+random state and numbers of threads of the process stay as they are. Language models are in
+``api_text``.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
-from nlpkit import schema, textio
+from nlpkit.api_data import (
+    PathName,
+    Sentences,
+    Text,
+    blocks_of,
+    lines_of,
+    make_settings,
+    not_text,
+    path_of,
+    peek,
+    trained,
+)
 from nlpkit.errors import NlpkitError
-from nlpkit.textio import Block
 
 if TYPE_CHECKING:
-    from nlpkit.tasks.classify.data import Format as LabelFormat
+    from nlpkit.tasks.classify.data import LabelFormat
     from nlpkit.tasks.classify.predictor import Classifier
-    from nlpkit.tasks.lm.model import GptModel
     from nlpkit.tasks.names.model import NamesModel
+    from nlpkit.tasks.qa.model import QaModel
     from nlpkit.tasks.tag.predictor import Tagger
     from nlpkit.tasks.translate.model import Translator
     from nlpkit.text.conll import TagFormat
-    from nlpkit.text.subwords import Subwords
-    from nlpkit.training.run import Progress, Run
+    from nlpkit.training.run import Progress
     from nlpkit.vectors.store import Vectors
     from nlpkit.word2vec.model import Word2Vec
-    from nlpkit.word2vec.train import WordProgress
+    from nlpkit.word2vec.state import WordProgress
 
-PathName = str | os.PathLike[str]
-Text = PathName | Iterable[str] | Iterable[os.PathLike[str]]  # a file, lines, or several files
-Sentences = Iterable[Sequence[str]]  # lists of tokens
 TaggedSentences = Iterable[Sequence[tuple[str, str]]]  # lists of (token, tag)
 LabelledTexts = Iterable[tuple[str, str | Sequence[str]]]  # (text, label) or (text, labels)
-Settings = TypeVar("Settings")
-_LINES_AT_ONCE = 10_000
-
-
-# --- one function for each kind of model --------------------------------------------------------
 
 
 def train_word2vec(
@@ -73,20 +72,63 @@ def train_word2vec(
     from nlpkit.word2vec.model import begin_text
     from nlpkit.word2vec.train import pick_device
 
-    config = _settings("train_word2vec", Word2VecConfig, settings)
-    first, items = _peek(text)
+    config = make_settings("train_word2vec", Word2VecConfig, settings)
+    first, items = peek(text)
     is_text = first is None or isinstance(first, str | os.PathLike)
     run = begin_text(
-        _blocks(text, items) if is_text else items,
+        blocks_of(text, items) if is_text else items,
         config,
         TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower),
         sentences=not is_text,
-        vocab=_path(vocab),
-        init=_path(init),
+        vocab=path_of(vocab),
+        init=path_of(init),
         device=pick_device(device),
         engine=engine,
     )
-    return _trained(run, on_progress)
+    return trained(run, on_progress)
+
+
+def vectors_from_counts(
+    text: Text | Sentences,
+    *,
+    tokenizer: str = "whitespace",
+    pattern: str | None = None,
+    lower: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+    **settings: Any,
+) -> Vectors:
+    """Word vectors by counting which words stand near which: ``method`` svd or glove.
+
+    Settings are those of ``nlpkit.vectors.settings.CountSettings``.
+
+    >>> lines = ["the cat sat on the mat", "the dog sat on the rug"] * 20
+    >>> vectors_from_counts(lines, dim=4)
+    <Vectors: 7 words, 4 dimensions>
+    """
+    from nlpkit.text.pipeline import TokenSettings
+    from nlpkit.vectors.counts import vectors_from_counts
+    from nlpkit.vectors.glove_run import GloveRun
+    from nlpkit.vectors.settings import CountMethod, CountSettings
+    from nlpkit.vectors.store import Vectors
+    from nlpkit.vectors.words import ListedWords
+    from nlpkit.word2vec.config import Word2VecConfig
+    from nlpkit.word2vec.store import read_corpus, read_sentences
+
+    wanted = make_settings("vectors_from_counts", CountSettings, settings)
+    rules = Word2VecConfig(min_count=wanted.min_count, max_vocab=wanted.max_vocab)
+    first, items = peek(text)
+    if first is None or isinstance(first, str | os.PathLike):
+        tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+        corpus, text_hash = read_corpus(blocks_of(text, items), rules, tokens)
+    else:
+        corpus, text_hash = read_sentences(items, rules)
+    words = ListedWords(corpus.words, corpus.counts)
+    if wanted.method is CountMethod.GLOVE:
+        found: Vectors = GloveRun(corpus.ids, words, text_hash, wanted).train(
+            on_progress=on_progress
+        )
+        return found
+    return Vectors(words, vectors_from_counts(corpus.ids, len(words), wanted))
 
 
 def train_tagger(
@@ -122,18 +164,18 @@ def train_tagger(
     choice = LayoutChoice(format, column, token_column, tag_column)
 
     def read(data: PathName | TaggedSentences) -> Any:
-        path = _path(data)
-        return tagged_sentences(_not_text(data)) if path is None else read_tagged([path], choice)
+        path = path_of(data)
+        return tagged_sentences(not_text(data)) if path is None else read_tagged([path], choice)
 
     found, layout = read(sentences)
     run = tagger_run(
         TrainingData.of(found, layout),
-        _settings("train_tagger", TaggerSettings, settings),
+        make_settings("train_tagger", TaggerSettings, settings),
         dev=[] if dev is None else read(dev)[0],
         vectors=vectors,
         device=pick_device(device, sparse=True),
     )
-    return _trained(run, on_progress)
+    return trained(run, on_progress)
 
 
 def train_classifier(
@@ -160,12 +202,12 @@ def train_classifier(
     from nlpkit.tasks.classify.pretrained_train import classifier_run
     from nlpkit.tasks.classify.settings import ClassifierSettings
 
-    wanted = _settings("train_classifier", ClassifierSettings, settings)
+    wanted = make_settings("train_classifier", ClassifierSettings, settings)
 
     def read(data: PathName | LabelledTexts, split: Literal["train", "test"]) -> Any:
-        path = _path(data)
+        path = path_of(data)
         if path is None:
-            return labelled_texts(_not_text(data))
+            return labelled_texts(not_text(data))
         several = wanted.multi_label
         return read_examples(path, format=format, split=split, multi_label=several)
 
@@ -176,7 +218,7 @@ def train_classifier(
         vectors=vectors,
         device=pick_device(device, sparse=True),
     )
-    return _trained(run, on_progress)
+    return trained(run, on_progress)
 
 
 def train_seq2seq(
@@ -204,15 +246,15 @@ def train_seq2seq(
     from nlpkit.tasks.translate.train import TranslateRun
 
     def read(data: PathName | Iterable[tuple[str, str]]) -> list[Pair]:
-        path = _path(data)
+        path = path_of(data)
         if path is not None:
             return read_pairs(path)
         return [Pair(*pair) for pair in data]  # type: ignore[union-attr]
 
-    wanted = _settings("train_seq2seq", TranslateSettings, settings)
+    wanted = make_settings("train_seq2seq", TranslateSettings, settings)
     held = [] if dev is None else read(dev)
     run = TranslateRun(read(pairs), wanted, dev=held, device=pick_device(device))
-    found: Translator = _trained(run, on_progress)
+    found: Translator = trained(run, on_progress)
     return found
 
 
@@ -239,125 +281,61 @@ def train_names(
     from nlpkit.tasks.names.settings import NamesSettings
     from nlpkit.tasks.names.train import NamesRun
 
-    wanted = _settings("train_names", NamesSettings, settings)
+    wanted = make_settings("train_names", NamesSettings, settings)
     if sum(value is not None for value in (heldout, test_fraction, test_size)) > 1:
         raise NlpkitError("give one of heldout, test_fraction and test_size")
     run = NamesRun(
-        parse_names(_lines(names)),
+        parse_names(lines_of(names)),
         wanted,
-        heldout=None if heldout is None else parse_names(_lines(heldout)),
+        heldout=None if heldout is None else parse_names(lines_of(heldout)),
         fraction=test_fraction,
         size=test_size,
         device=pick_device(device),
     )
-    return _trained(run, on_progress)
+    return trained(run, on_progress)
 
 
-def train_gpt(
-    text: Text,
+def train_qa(
+    questions: PathName | Iterable[tuple[str, str, str]],
     *,
-    tokenizer: PathName | Subwords | None = None,
-    init: PathName | None = None,
+    pretrained: PathName,
+    dev: PathName | Iterable[tuple[str, str, str]] | None = None,
     device: str = "auto",
     on_progress: Callable[[Progress], None] | None = None,
     **settings: Any,
-) -> GptModel:
-    """A GPT from a text: a file, several, or lines.
+) -> QaModel:
+    """A reader that finds the answers to questions in texts, from the BERT ``pretrained``.
 
-    Settings are those of ``nlpkit.tasks.lm.settings.GptSettings``. The ``tokenizer`` is "char",
-    "byte", a ``tokenizer.json`` or a ``Subwords``; ``init`` is a model to go on from.
+    Questions are (question, text, answer); an empty answer says that the text has none. A file is
+    SQuAD's JSON or TSV. Settings are those of ``nlpkit.tasks.qa.settings.QaSettings``; the best
+    epoch on the questions of ``dev`` is kept.
 
-    >>> gpt = train_gpt(["to be or not to be"] * 50, layers=1, dim=16, block_size=8, max_iters=5)
-    >>> len(gpt.sample("to be", 10))
-    10
+    >>> facts = [("Who sat?", "The cat sat.", "The cat"), ("Who ate?", "A dog ate.", "A dog")]
+    >>> train_qa(facts, pretrained="world.bert", epochs=3)  # doctest: +SKIP
+    <QaModel: bert, windows of 64 tokens>
     """
     from nlpkit.device import pick_device
-    from nlpkit.tasks.lm.run import GptRun
-    from nlpkit.tasks.lm.settings import GptSettings
+    from nlpkit.models.finetune import open_encoder
+    from nlpkit.tasks.qa.data import asked, check_answers, read_questions
+    from nlpkit.tasks.qa.model import need_bert
+    from nlpkit.tasks.qa.settings import QaSettings
+    from nlpkit.tasks.qa.train import QaRun
 
-    run = GptRun(
-        _blocks(text),
-        _settings("train_gpt", GptSettings, settings),
-        tokenizer=_plain(tokenizer),
-        init=init,
+    def read(data: Any, split: Literal["train", "test"]) -> Any:
+        path = path_of(data)
+        if path is None:
+            return asked(not_text(data))
+        return read_questions(path, split=split)
+
+    wanted = make_settings("train_qa", QaSettings, settings)
+    found = read(questions, "train")
+    check_answers(found, path_of(questions) or "questions")
+    run = QaRun(
+        found,
+        need_bert(open_encoder(pretrained), pretrained),
+        wanted,
+        dev=[] if dev is None else read(dev, "test"),
         device=pick_device(device),
+        pretrained=os.fspath(pretrained),
     )
-    return _trained(run, on_progress)
-
-
-# --- settings and training ----------------------------------------------------------------------
-
-
-def _settings(function: str, kind: type[Settings], given: dict[str, Any]) -> Settings:
-    """Settings from keywords, with their names, types and ranges checked."""
-    known = [field.name for field in fields(kind) if field.init]  # type: ignore[arg-type]
-    for name in given:
-        if name not in known:
-            raise NlpkitError(f"{function} has no setting {name!r}", hint=", ".join(known))
-    plain = {name: _plain(value) for name, value in given.items()}
-    try:
-        return schema.read(kind, plain, function)
-    except NlpkitError as error:  # its hint is for files
-        raise NlpkitError(error.message) from None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Enum):
-        return value.value
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
-
-
-def _trained(run: Run, on_progress: Callable[[Any], None] | None) -> Any:
-    model = run.train(on_progress=on_progress)
-    model.config.command = []  # no command made it
-    return model
-
-
-# --- data ---------------------------------------------------------------------------------------
-
-
-def _path(data: Any) -> str | None:
-    """The path, where data is one."""
-    return os.fspath(data) if isinstance(data, str | os.PathLike) else None
-
-
-def _not_text(data: Any) -> Any:
-    """Items that are not lines, or an error: a list of strings is easily given for pairs."""
-    first, items = _peek(data)
-    if isinstance(first, str):
-        raise NlpkitError(f"expected pairs, not text: {first[:40]!r}", hint="a path, or pairs")
-    return items
-
-
-def _peek(data: Any) -> tuple[Any, Iterator[Any]]:
-    """The first item, or None, and all items; a path is the only item."""
-    items = iter([data] if isinstance(data, str | os.PathLike) else data)
-    start = list(itertools.islice(items, 1))
-    return (start[0] if start else None), itertools.chain(start, items)
-
-
-def _blocks(text: Any, items: Iterator[Any] | None = None) -> Iterator[Block]:
-    """Blocks of a file, of several files, or of lines; ``items`` are those already looked at."""
-    path = _path(text)
-    if path is not None:
-        yield from textio.read_blocks([path])
-        return
-    first, items = _peek(text if items is None else items)
-    if isinstance(first, os.PathLike):
-        yield from textio.read_blocks(os.fspath(item) for item in items)
-        return
-    number = 1
-    while lines := list(itertools.islice(items, _LINES_AT_ONCE)):
-        whole = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-        yield Block(whole.encode(), "lines", number)
-        number += whole.count("\n")
-
-
-def _lines(names: Any) -> Iterator[str]:
-    """Lines of a file or of an iterable, whose pairs are joined by a tab."""
-    first, items = _peek(names)
-    if isinstance(first, tuple):
-        yield from ("\t".join(item) for item in items)
-        return
-    for block in _blocks(names, items):
-        yield from block.lines()
+    return trained(run, on_progress)

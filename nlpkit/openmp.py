@@ -14,7 +14,6 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from types import TracebackType
 
 import torch
 
@@ -55,12 +54,7 @@ class CoreSharing:
     def __enter__(self) -> CoreSharing:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.unpark()
 
     @property

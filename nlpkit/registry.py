@@ -6,8 +6,10 @@ the table costs nothing to import and the engines, which take their own kind fro
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
+import sys
 from typing import Any
 
 from nlpkit import folders, modeldir, schema
@@ -47,8 +49,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     """The object of a model folder, whatever its kind, or the vectors of a file.
 
     Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``TextModel``, ``BertModel``,
-    ``Tagger``, ``Classifier`` or ``Translator``; files of word vectors (word2vec text and binary,
-    GloVe, fastText's .vec and .bin) give ``Vectors``.
+    ``ElmoModel``, ``Tagger``, ``Classifier``, ``Translator``, ``QaModel`` or ``SearchIndex``; files
+    of word vectors (word2vec text and binary, GloVe, fastText's .vec and .bin) give ``Vectors``.
 
     >>> load("pos.model").tag(["Time", "flies"])  # doctest: +SKIP
     ['NOUN', 'VERB']
@@ -66,4 +68,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     elif not os.path.exists(path):
         raise NlpkitError(f"no such model: {path}", hint="check the path")
     module, _, class_name = name.partition(":")
-    return getattr(importlib.import_module(module), class_name).load(path)
+    found = getattr(importlib.import_module(module), class_name)
+    torch = sys.modules.get("torch")
+    # layers are made with random weights before they get their own: the generator is put back
+    with contextlib.nullcontext() if torch is None else torch.random.fork_rng(devices=[]):
+        return found.load(path)

@@ -80,6 +80,7 @@ def _read(kind: Any, value: Any, where: str, limits: Range | None, others: bool 
 def _read_fields(kind: Any, value: Any, where: str, others: bool) -> Any:
     if not isinstance(value, dict):
         refuse(where, value, "an object")
+    value = settings.today(kind, value)
     hints = typing.get_type_hints(kind)
     ranges = settings.ranges(kind)
     known = {field.name: field for field in fields(kind) if field.init}

@@ -84,6 +84,24 @@ def options(settings: type[Any] | Any) -> dict[str, Option]:
     }
 
 
+def today(settings: type[Any], values: dict[str, Any]) -> dict[str, Any]:
+    """Values by the names that options have now, whatever they were called when they were saved.
+
+    >>> @dataclass(frozen=True)
+    ... class Settings:
+    ...     causal: bool = option(False, "See no word behind.", hidden_flags=("--one-way",))
+    >>> today(Settings, {"one_way": True})
+    {'causal': True}
+    """
+    older = {
+        flag.lstrip("-").replace("-", "_"): name
+        for name, one in options(settings).items()
+        for flag in one.hidden_flags
+        if name not in values
+    }
+    return {older.get(name, name): value for name, value in values.items()}
+
+
 def ranges(settings: type[Any]) -> dict[str, tuple[float, float]]:
     """From where to where the numbers of a settings dataclass go."""
     given: dict[str, tuple[float, float]] = dict(getattr(settings, "RANGES", {}))

@@ -38,7 +38,7 @@ _BOM = codecs.BOM_UTF8
 
 
 @dataclass(frozen=True)
-class Block:
+class TextBlock:
     """Whole lines of one source as UTF-8 bytes; the last one of a source may lack its end."""
 
     data: bytes
@@ -57,7 +57,7 @@ class Block:
     def lines(self, errors: str = "strict") -> list[str]:
         """The block's lines without their ends.
 
-        >>> Block(b"one\\r\\ntwo\\x0cstill two\\n", "-", 1).lines()
+        >>> TextBlock(b"one\\r\\ntwo\\x0cstill two\\n", "-", 1).lines()
         ['one', 'two\\x0cstill two']
         """
         return split_lines(self.text(errors))
@@ -187,12 +187,12 @@ def read_blocks(
     encoding: str = "utf-8",
     errors: str = "strict",
     block_size: int = BLOCK_SIZE,
-) -> Iterator[Block]:
+) -> Iterator[TextBlock]:
     """All sources one after the other as blocks of whole lines.
 
     A block holds what a read gave, up to its last line end, so memory is a block or the longest
     line, whichever is larger. Bytes are not checked here but where they are decoded
-    (``Block.text``), which may be another process.
+    (``TextBlock.text``), which may be another process.
     """
     check_encoding(encoding)
     longest = longest_line()
@@ -213,10 +213,10 @@ def read_blocks(
             data = b"".join([*rest, chunk[:cut]])
             rest = [chunk[cut:]] if cut < len(chunk) else []
             length = len(chunk) - cut
-            yield Block(data, source, line)
+            yield TextBlock(data, source, line)
             line += data.count(b"\n")
         if rest:
-            yield Block(b"".join(rest), source, line)
+            yield TextBlock(b"".join(rest), source, line)
 
 
 def longest_line() -> int:

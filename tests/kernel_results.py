@@ -34,9 +34,14 @@ from nlpkit.models.gpt_cpu import compile_step
 from nlpkit.models.interpolation import interpolated
 from nlpkit.models.kneser_ney import kneser_ney
 from nlpkit.models.kneser_ney_counts import Scratch
+from nlpkit.vectors.cooccurrence import PairCounter
+from nlpkit.vectors.glove import GloveTrainer, Shards
+from nlpkit.vectors.settings import CountMethod, CountSettings
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
 from nlpkit.word2vec.store import build_store
-from nlpkit.word2vec.train import Trainer
+from nlpkit.word2vec.train import Word2VecTrainer
+from nlpkit.word2vec.walk_settings import WalkSettings
+from nlpkit.word2vec.walks import random_walks, read_graph
 
 Results = dict[str, np.ndarray]
 ROWS = b"the 1 -2.5e-3\nnew york 3 4\nof +.5 12345678901234567890\nnan 1 x\nla 0.25 1e22\r\n"
@@ -56,20 +61,48 @@ def text_rows() -> Results:
     return {"edges": edges, "matrix": matrix}
 
 
-def word_vectors(arch: Arch, loss: Loss) -> Results:
+def word_vectors(arch: Arch, loss: Loss, **more: Any) -> Results:
     config = Word2VecConfig(
-        arch=arch, loss=loss, dim=20, window=3, min_count=1, epochs=1, threads=1, sample=0.1,
-        phrases=1, phrase_threshold=1,
+        arch=arch, loss=loss, dim=20, window=3, min_count=1, epochs=1, sample=0.1,
+        phrases=1, phrase_threshold=1, **{"threads": 1, **more},
     )  # fmt: skip
     random = np.random.default_rng(1)
     lines = [" ".join(f"w{n}" for n in random.integers(0, 9, 6)) for _ in range(25)]
     store = build_store(["\n".join(lines).encode()], config)
-    trainer = Trainer(store, config)
+    trainer = Word2VecTrainer(store, config)
     for _ in trainer.train():
         pass
     state = trainer.state()
     loss_sum = np.array(state.loss_sum, np.float32)
     return {"ids": store.ids, "in": state.input, "out": state.output, "loss": loss_sum}
+
+
+def walks() -> Results:
+    settings = WalkSettings(walks=2, length=6, p=0.5, q=2.0)
+    edges = list(enumerate(["a b 2", "b c 1", "c a 0.5", "c d 1", "d e 3"], 1))
+    graph = read_graph(edges, "edges", settings)
+    lines = list(random_walks(graph, settings))
+    return {"walks": np.array([" ".join(line) for line in lines])}
+
+
+def glove() -> Results:
+    settings = CountSettings(
+        method=CountMethod.GLOVE, dim=6, window=3, min_count=1, epochs=2, threads=1
+    )
+    ids = np.random.default_rng(5).integers(0, 7, 80).astype(np.int32)
+    ids[9::10] = ~ids[9::10]
+    counter = PairCounter(7, settings)
+    counter.add(ids)
+    pairs = [np.concatenate(columns) for columns in zip(*counter.pairs(), strict=True)]
+    trainer = GloveTrainer(Shards(counter, settings), 7, settings)
+    losses = [record.loss for record in trainer.train()]
+    return {
+        "first": pairs[0],
+        "second": pairs[1],
+        "counts": pairs[2],
+        "vectors": trainer.vectors(),
+        "losses": np.array(losses),
+    }
 
 
 def products(kind: Any, rows: int) -> Results:
@@ -141,6 +174,14 @@ def all_results() -> Results:
     for arch in Arch:
         for loss in Loss:
             parts[f"{arch.value} {loss.value}"] = word_vectors(arch, loss)
+        grams = {"subwords": "2-3", "buckets": 50}
+        parts[f"{arch.value} subwords"] = word_vectors(arch, Loss.NS, **grams)
+        parts[f"{arch.value} documents"] = word_vectors(arch, Loss.NS, documents=True)
+    both = {"documents": True, "document_words": True}
+    parts["documents and words"] = word_vectors(Arch.SKIPGRAM, Loss.NS, **both)
+    merged = {"deterministic": True, "threads": 2}
+    parts["merged copies"] = word_vectors(Arch.SKIPGRAM, Loss.NS, **merged)
+    parts |= {"walks": walks(), "glove": glove()}
     for rows in (1, 3):
         parts[f"product {rows}"] = products(np.float32, rows)
         parts[f"8-bit product {rows}"] = products(np.int8, rows)

@@ -45,7 +45,7 @@ DATA = {
 # combined: each combination is a kernel of its own.
 OPTIONS = {
     "gpt": ["--tokenizer", "--optimizer", "--schedule"],
-    "tag": ["--encoder", "--chars", "--crf", "--affixes", "--clues", "--unit"],
+    "tag": ["--encoder", "--chars", "--crf", "--affixes", "--linear-features", "--unit"],
     "classify": ["--model", "--pooling"],
 }
 WORD2VEC = ["--arch", "--loss", "--engine"]
@@ -155,7 +155,7 @@ def kinds() -> list[Kind]:
             values = choices(command, option)[option != options[0] :]
             values = [value for value in values if value not in ON_ENCODERS]
             found += [Kind(command, (option, value)) for value in values]
-    found.append(Kind("tag", ("--one-way", "--layers", "2")))
+    found.append(Kind("tag", ("--causal", "--layers", "2")))
     textbook = ("transformer", "--positions", "sinusoidal", "--norm", "post")
     found.append(Kind("tag", ("--encoder", *textbook)))
     found.append(Kind("classify", ("--model", *textbook)))
@@ -177,7 +177,11 @@ def kinds() -> list[Kind]:
         combined = [
             (*flags, option, value) for flags in combined for value in choices("word2vec", option)
         ]
-    return found + [Kind("word2vec", flags) for flags in combined]
+    found += [Kind("word2vec", flags) for flags in combined]
+    found.append(Kind("word2vec", ("--documents", "--epochs", "60", "--lr", "0.1")))
+    found.append(Kind("word2vec", ("--documents", "--document-words")))
+    found.append(Kind("word2vec", ("--documents", "--arch", "cbow")))
+    return found
 
 
 # --- data ---------------------------------------------------------------------------------------

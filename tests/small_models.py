@@ -36,12 +36,12 @@ from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Bytes, Codec
 from nlpkit.text.conll import Layout, Sentence, read_sentences, with_tags
 from nlpkit.text.subwords import Subwords
-from nlpkit.vectors.folder import read_folder, write_folder
+from nlpkit.vectors.folder import read_context, read_folder, write_folder
 from nlpkit.vectors.store import Vectors
 from nlpkit.word2vec.config import Loss, Word2VecConfig
-from nlpkit.word2vec.model import Word2VecRun, read_context
+from nlpkit.word2vec.model import Word2VecRun
 from nlpkit.word2vec.store import build_store
-from nlpkit.word2vec.train import Trainer
+from nlpkit.word2vec.train import Word2VecTrainer
 
 TEXT = "the king saw the old queen\nthe queen ran to the house\n" * 5
 ENCODERS = ("lstm", "gru", "cnn", "transformer")
@@ -62,7 +62,7 @@ def make_word2vec(path: Path, loss: Loss) -> None:
     config = Word2VecConfig(dim=8, min_count=1, threads=1, loss=loss)
     store = build_store([TEXT.encode()], config)
     tokens = {"tokenizer": "whitespace", "pattern": None, "lower": False}
-    Word2VecRun(store, config, Trainer(store, config), "", tokens, []).result().save(path)
+    Word2VecRun(store, config, Word2VecTrainer(store, config), "", tokens, []).result().save(path)
 
 
 def use_vectors(path: Path) -> None:
@@ -206,7 +206,10 @@ KINDS: dict[str, tuple[Callable[[Path], None], Callable[[Path], None]]] = {
         lambda path: make_tagger(path, fine_tune=True, chars="lstm"),
         use_tagger,
     ),
-    "tagger one way": (lambda path: make_tagger(path, one_way=True, clues="no"), use_tagger),
+    "tagger causal": (
+        lambda path: make_tagger(path, causal=True, linear_features="no"),
+        use_tagger,
+    ),
     **{
         f"classifier {name}": (lambda path, name=name: make_classifier(path, name), use_classifier)
         for name in ("bow", *ENCODERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,14 @@ TAGGED = [[("the", "DET"), ("dog", "NOUN"), ("barks", "VERB")], [("a", "DET"), (
 LABELLED = [("I liked the soup", "good"), ("cold and dull", "bad"), ("a fine view", "good")] * 8
 NAMES = ["Anna", "Hanna", "Nana", "Hana", "Ana", "Johanna", "Jana", "Marianne", "Anne", "Hanne"]
 
+LANGUAGE_MODELS: dict[str, dict[str, Any]] = {
+    "train_lm": {"model": "gru", "dim": 8, "max_iters": 2, "block_size": 8},
+    "train_bert": {
+        **{"layers": 1, "heads": 2, "dim": 8, "length": 16},
+        **{"vocab_size": 60, "max_iters": 2, "batch_size": 4, "val_fraction": 0.2},
+    },
+    "train_elmo": {"dim": 4, "hidden": 8, "filters": 16, "min_count": 1, "epochs": 0.5},
+}
 WORD2VEC = {"dim": 6, "epochs": 2, "min_count": 1, "threads": 1}
 TAGGER = {"epochs": 3, "hidden": 4, "word_dim": 4}
 GPT = {"layers": 1, "heads": 2, "dim": 8, "block_size": 8, "batch_size": 4, "max_iters": 4}
@@ -229,11 +238,54 @@ def test_a_gpt_of_subwords() -> None:
     assert gpt.codec is subwords
 
 
+def test_a_gpt_of_prompts_and_completions() -> None:
+    gpt = nlpkit.train_gpt([("1+1=", "2"), ("1+2=", "3")] * 8, val_fraction=0, **GPT)
+    assert gpt.codec.decode(gpt.codec.encode("1+2=3")) == "1+2=3"
+
+
+@pytest.mark.parametrize("name", ["train_lm", "train_bert", "train_elmo"])
+def test_a_language_model_from_a_path_and_from_lines(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("".join(f"{line}\n" for line in LINES))
+    train, sizes = getattr(nlpkit, name), LANGUAGE_MODELS[name]
+    found = same_twice([train(path, **sizes), train(LINES, **sizes)], tmp_path)
+    assert repr(found).startswith(f"<{type(found).__name__}: ")
+
+
+def test_a_reader_from_questions_and_from_a_file(tmp_path: Path) -> None:
+    nlpkit.train_bert(LINES, **LANGUAGE_MODELS["train_bert"]).save(tmp_path / "bert")
+    rows = [("who barks ?", "a dog barks", "a dog"), ("who sat ?", "a dog barks", "")] * 4
+    path = tmp_path / "questions.tsv"
+    path.write_text("".join("\t".join(row) + "\n" for row in rows))
+    more = {"pretrained": tmp_path / "bert", "epochs": 1, "max_length": 16}
+    trained = [nlpkit.train_qa(rows, **more), nlpkit.train_qa(path, **more)]
+    reader = same_twice([*trained], tmp_path)
+    assert repr(reader) == "<QaModel: bert, windows of 16 tokens>"
+    assert reader.answer("who barks ?", ["a dog barks"], count=1).spans[0].text == 0
+    with pytest.raises(NlpkitError, match=r"1 answers do not stand in their texts"):
+        nlpkit.train_qa([("who ?", "a dog", "a cat")], **more)
+    with pytest.raises(NlpkitError, match=r"question 1 is not \(question, text, answer\)"):
+        nlpkit.train_qa([("who ?", "a dog")], **more)
+
+
+@pytest.mark.parametrize("method", ["svd", "glove"])
+def test_vectors_by_counting_from_a_path_and_from_sentences(method: str, tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("".join(f"{line}\n" for line in LINES))
+    sizes: dict[str, Any] = {"method": method, "dim": 4, "epochs": 2, "threads": 1}
+    one = nlpkit.vectors_from_counts(path, **sizes)
+    other = nlpkit.vectors_from_counts([line.split() for line in LINES], **sizes)
+    np.testing.assert_array_equal(one["king"], other["king"])
+    one.save(tmp_path / "counts.model")
+    assert nlpkit.load(tmp_path / "counts.model").dim == 4
+
+
 @pytest.mark.parametrize("name", [name for name in dir(nlpkit) if name.startswith("train_")])
 def test_settings_are_checked_by_their_names(name: str) -> None:
-    train = getattr(nlpkit, name)
     data: dict[str, Any] = {"train_tagger": TAGGED, "train_classifier": LABELLED}
     given = data.get(name, LINES)
+    more = {"pretrained": "none.bert"} if name == "train_qa" else {}
+    train = functools.partial(getattr(nlpkit, name), **more)
     with pytest.raises(NlpkitError, match=f"{name} has no setting 'dims'.*lr"):
         train(given, dims=3)
     with pytest.raises(NlpkitError, match=f'{name}: lr is "fast", not a number') as caught:

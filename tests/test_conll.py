@@ -10,7 +10,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.tasks.tag.layouts import LayoutChoice, choose_layout, detect_layout
 from nlpkit.text import conll
 from nlpkit.text.conll import CONLLU, Layout, Sentence
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 
 TRICKY = (
     "# newdoc id = a\n"
@@ -33,7 +33,7 @@ TRICKY = (
 
 
 def read(text: str, layout: Layout, tagged: bool = True) -> list[Sentence]:
-    lines = conll.read_lines([Block(text.encode(), "f", 1)])
+    lines = conll.read_lines([TextBlock(text.encode(), "f", 1)])
     return list(conll.read_sentences(lines, layout, tagged=tagged))
 
 

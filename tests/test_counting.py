@@ -14,7 +14,7 @@ from nlpkit.text import counting
 from nlpkit.text.counting import count_tokens
 from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.tokenizers import get_tokenizer
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 
 PLAIN = TokenSettings(tokenizer="whitespace")
 lines = st.lists(
@@ -23,8 +23,10 @@ lines = st.lists(
 )
 
 
-def blocks_of(texts: list[str]) -> list[Block]:
-    return [Block((text + "\n").encode(), "test", number) for number, text in enumerate(texts, 1)]
+def blocks_of(texts: list[str]) -> list[TextBlock]:
+    return [
+        TextBlock((text + "\n").encode(), "test", number) for number, text in enumerate(texts, 1)
+    ]
 
 
 @given(lines)
@@ -46,7 +48,7 @@ def test_bad_bytes_are_named_or_replaced_both_ways(
     monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     monkeypatch.setattr(counting, "COMPILED_FROM", limit)
-    blocks = [Block(b"a b\n", "text", 1), Block(b"a \xff\n", "text", 2)]
+    blocks = [TextBlock(b"a b\n", "text", 1), TextBlock(b"a \xff\n", "text", 2)]
     with pytest.raises(NlpkitError, match="text: line 2, byte 3: 0xff"):
         count_tokens(blocks, PLAIN)
     assert count_tokens(blocks, PLAIN, errors="replace") == {"a": 2, "b": 1, "\ufffd": 1}
@@ -71,11 +73,11 @@ def test_white_space_inside_a_token_is_counted_as_it_is_shown() -> None:
 def test_blocks_are_read_once_and_not_kept() -> None:
     alive = 0
 
-    def stream() -> Iterator[Block]:
+    def stream() -> Iterator[TextBlock]:
         nonlocal alive
         for number in range(50):
             alive += 1
-            yield Block(b"a b\n", "test", number)
+            yield TextBlock(b"a b\n", "test", number)
 
     assert count_tokens(stream(), TokenSettings()) == {"a": 50, "b": 50}
     assert alive == 50

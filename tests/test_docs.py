@@ -93,6 +93,18 @@ def test_every_page_can_be_reached_from_the_first() -> None:
     assert seen == set(PAGES)
 
 
+def test_the_guide_to_the_code_names_what_is_there() -> None:
+    table = text("design.md").partition("## Where to look first")[2].partition("\n## ")[0]
+    rows = [row.rpartition(" | ")[2] for row in table.splitlines() if "`nlpkit/" in row]
+    assert len(rows) > 8
+    for row in rows:
+        for part in re.split(r"(?=`nlpkit/)", row)[1:]:
+            file, *names = re.findall(r"`([^`]+)`", part)
+            source = (DOCS.parent / file).read_text(encoding="utf-8")
+            for name in names:
+                assert re.search(rf"(def|class) {name}\b", source), f"{file}: {name}"
+
+
 # --- examples -----------------------------------------------------------------------------------
 
 

@@ -144,7 +144,8 @@ LAYERS = """
     compare
     tasks
     pretrained
-    api describe
+    api_data
+    api api_text describe
     cli __main__
 """
 VECTORS = {"vectors", "word2vec"}  # the folder of a word2vec model is one of vectors

@@ -19,7 +19,7 @@ from nlpkit.text.pipeline import (
     show,
     strip_accents,
 )
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 
 
 def test_lower_comes_after_cutting_which_minds_the_case() -> None:
@@ -154,7 +154,7 @@ def test_without_changes_the_offsets_point_into_the_original() -> None:
 
 
 def test_read_tokens_gives_a_row_for_each_line() -> None:
-    blocks = [Block(b"To be\n\nor not\n", "-", 1), Block(b"to be", "-", 4)]
+    blocks = [TextBlock(b"To be\n\nor not\n", "-", 1), TextBlock(b"to be", "-", 4)]
     assert list(read_tokens(blocks, TokenSettings())) == [
         [["To", "be"], [], ["or", "not"]],
         [["to", "be"]],

@@ -270,9 +270,9 @@ def test_weights_that_are_no_numbers_are_refused_by_name(value: float, tmp_path:
     "settings",
     [
         {},
-        {"layers": 2, "one_way": True},
+        {"layers": 2, "causal": True},
         {"chars": "lstm", "fine_tune": True},
-        {"chars": "none", "clues": "no", "crf": "no", "affixes": "yes", "hidden": 40},
+        {"chars": "none", "linear_features": "no", "crf": "no", "affixes": "yes", "hidden": 40},
     ],
 )
 def test_the_shapes_of_a_tagger_are_those_of_its_torch_module(

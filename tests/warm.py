@@ -258,7 +258,7 @@ def _prepare(fault: Fault, record: str) -> None:
         from nlpkit.word2vec import train
 
         _signal_after(training.Trainer, "fit", fault)
-        _signal_after(train.Trainer, "train", fault)
+        _signal_after(train.Word2VecTrainer, "train", fault)
     if fault.largest_file:
         import resource
 

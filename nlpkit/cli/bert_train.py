@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
-from nlpkit.cli.output import Notes
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.tasks.bert.settings import BertTraining
 from nlpkit.text.records import Reading
@@ -61,7 +59,9 @@ def train(
       $ nlpkit bert train sample_corpora/tales.txt -o hf.bert --recipe bert --next-sentence
     """
     from nlpkit.device import memory_advice
+    from nlpkit.tasks.bert.data import tokenize_lines
     from nlpkit.tasks.bert.train import BertRun
+    from nlpkit.text.records import lines_of
     from nlpkit.training.distributed import Processes
     from nlpkit.vectors.store import Vectors
 
@@ -70,7 +70,9 @@ def train(
     notes = check_place(output, flags, processes)
     given = None if vectors is None else Vectors.load(vectors)
     chosen = processes.join(prepare_torch(flags, notes))
-    lines, codec = _read(text, reading, tokenizer, wanted, notes)
+    blocks = options.read_records(text, reading, quiet=notes.quiet)
+    texts = [line for block in blocks for line in lines_of(block, reading.errors)]
+    lines, codec = tokenize_lines(texts, tokenizer, wanted)
     with memory_advice():
         run = BertRun(lines, codec, wanted, chosen, vectors=given, processes=processes)
 
@@ -79,32 +81,3 @@ def train(
             notes.say(f"step {progress.step:,}  {run.describe(progress.heldout)}")
 
     draw_run(run, output, notes, resume=flags.resume, force=flags.force, on_progress=on_progress)
-
-
-def _read(
-    text: list[str] | None, reading: Reading, tokenizer: str | None, settings: Any, notes: Notes
-) -> tuple[Any, Any]:
-    """The lines as ids, and the tokenizer: learned from them unless one is given."""
-    from nlpkit.errors import NlpkitError
-    from nlpkit.tasks.bert.data import encode_lines
-    from nlpkit.text.records import lines_of
-    from nlpkit.text.wordpiece import WordPiece
-
-    codec = None if tokenizer is None else WordPiece.load(tokenizer)
-    blocks = options.read_records(text, reading, quiet=notes.quiet)
-    sources: list[list[str]] = []
-    for block in blocks:
-        sources.append(lines_of(block, reading.errors))
-
-    def every_line() -> Iterator[str]:
-        for lines in sources:
-            yield from lines
-
-    if codec is None:
-        if not any(line.strip() for line in every_line()):
-            raise NlpkitError("no text to train on", hint="a file that is not empty")
-        codec = WordPiece.train(
-            every_line(), vocab_size=settings.vocab_size, lower=not settings.cased
-        )
-    _ = codec.mask_id  # a vocabulary without [MASK] is refused here
-    return encode_lines(every_line(), codec), codec

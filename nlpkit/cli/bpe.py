@@ -139,8 +139,8 @@ def encode(
             out.flush()
 
 
-def _make_encoder(model: Subwords, format: str, errors: str) -> Callable[[textio.Block], bytes]:
-    def encode_block(block: textio.Block) -> bytes:
+def _make_encoder(model: Subwords, format: str, errors: str) -> Callable[[textio.TextBlock], bytes]:
+    def encode_block(block: textio.TextBlock) -> bytes:
         if format == "text":
             rows = model.encode_many(lines_of(block, errors))
             return "".join(" ".join(map(str, ids)) + "\n" for ids in rows).encode()

@@ -162,7 +162,7 @@ def predict(
     quantize: Quantized = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Label texts, a text a line, as a stream.
+    """Label texts, one text per line, as a stream.
 
     A line out for each line in: label, tab, probability, for the k likeliest labels over the
     threshold. A model of pairs takes two texts with a tab between them, or the keys text and text2.

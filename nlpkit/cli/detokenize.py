@@ -41,9 +41,9 @@ def detokenize(
 ) -> None:
     """Join word tokens back into readable text.
 
-    Tokens stand between spaces, a text a line, as 'nlpkit tokenize' writes them. Spaces, quotes,
-    brackets and contractions are put back the way one would write them. jsonl has the key text, and
-    the other keys of a record that came in.
+    Tokens stand between spaces, one text per line, as 'nlpkit tokenize' writes them. Spaces,
+    quotes, brackets and contractions are put back the way one would write them. jsonl has the key
+    text, and the other keys of a record that came in.
 
     Examples:
       $ echo "I ca n't pay ( yet ) , he said ." | nlpkit detokenize

@@ -95,11 +95,16 @@ def evaluate(
       $ nlpkit gpt train --examples sample_corpora/prompts.jsonl -o qa.model --max-iters 30
       $ head -20 sample_corpora/prompts.jsonl | nlpkit gpt evaluate qa.model
     """
-    from nlpkit.tasks.lm.examples import mean_scores
+    from nlpkit.metrics.squad import score_answers
 
     pairs = _answers(model, examples, asking, known=True)
-    scores = mean_scores([text for _, text in pairs], [one.completion or "" for one, _ in pairs])
-    record = {name: round(value, 4) for name, value in scores.items()} | {"examples": len(pairs)}
+    truths = [[one.completion or ""] for one, _ in pairs]
+    found = score_answers([text for _, text in pairs], truths)
+    record = {
+        "exact_match": round(found.exact, 4),
+        "f1": round(found.f1, 4),
+        "examples": found.questions,
+    }
     with open_output("-") as out:
         shown = rows_format(format, asking.json)
         write_report(out, [facts(*record.items())], record, shown)

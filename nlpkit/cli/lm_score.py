@@ -113,7 +113,7 @@ def _line_record(model: TextModel, text: str, stride: int | None) -> dict[str, A
 def _score_all(
     out: Writer,
     model: TextModel,
-    blocks: Iterator[textio.Block],
+    blocks: Iterator[textio.TextBlock],
     errors: str,
     stride: int | None,
     format: str,

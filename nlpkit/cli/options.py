@@ -19,7 +19,7 @@ from nlpkit.cli.terminal import visible
 from nlpkit.errors import NlpkitError
 from nlpkit.settings import LARGEST_SEED, MANY, MOST_WORKERS
 from nlpkit.text.records import TEXT_KEYS, TOKEN_KEYS, Reading
-from nlpkit.textio import STDIN, Block, parse_json
+from nlpkit.textio import STDIN, TextBlock, parse_json
 
 Inputs = Annotated[
     list[str] | None,
@@ -314,7 +314,7 @@ def read_inputs(
     keys: tuple[str, ...] = TOKEN_KEYS,
     *,
     tables: bool = True,
-) -> Iterator[Block]:
+) -> Iterator[TextBlock]:
     """The blocks of all inputs as plain lines, for engines that know of no records.
 
     What is read of records is what ``--input`` and ``--key`` say, see ``everywhere``.
@@ -331,7 +331,7 @@ def _read_said(
     keys: tuple[str, ...],
     *,
     tables: bool,
-) -> Iterator[Block]:
+) -> Iterator[TextBlock]:
     from nlpkit.text import records
 
     said = everywhere.current.get()
@@ -374,7 +374,7 @@ def read_records(
     keys: tuple[str, ...] = TEXT_KEYS,
     *,
     quiet: bool = False,
-) -> Iterator[Block]:
+) -> Iterator[TextBlock]:
     """The blocks of all inputs, plain text or records; what was detected is said on stderr."""
     from nlpkit.text import records
 
@@ -387,7 +387,7 @@ def read_plain(
     keys: tuple[str, ...] = TEXT_KEYS,
     *,
     quiet: bool = False,
-) -> Iterator[Block]:
+) -> Iterator[TextBlock]:
     """``read_records`` for engines that take plain lines only."""
     from nlpkit.text.records import plain_blocks
 

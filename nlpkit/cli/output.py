@@ -9,7 +9,6 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import IO, Any, Literal
 
 from nlpkit import compression, textio
@@ -159,12 +158,12 @@ class Notes:
         """Something that may surprise later."""
         self.say(f"warning: {message}")
 
-    def progress(self, what: str, total: float | None = None, unit: str = "") -> Progress:
+    def progress(self, what: str, total: float | None = None, unit: str = "") -> ProgressBar:
         """A progress bar (on a terminal) or a plain line now and then."""
-        return Progress(what, total, unit, self)
+        return ProgressBar(what, total, unit, self)
 
 
-class Progress:
+class ProgressBar:
     """Done, total, speed and time left of long work.
 
     >>> with Notes(quiet=True).progress("reading", total=10) as bar:
@@ -178,7 +177,7 @@ class Progress:
         self.started = self.last_line = time.monotonic()
         self._bar: Any = None
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         if not self.notes.quiet and sys.stderr is not None and sys.stderr.isatty():
             import rich.progress as bars
             from rich.console import Console
@@ -196,12 +195,7 @@ class Progress:
             self._task = self._bar.add_task(self.what, total=self.total, extra="")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             try:
                 self._bar.stop()

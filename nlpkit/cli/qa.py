@@ -106,7 +106,7 @@ def answer(
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
 ) -> None:
-    """Find the answer to a question in texts, a text a line; the best over all of them.
+    """Find the answer to a question in texts, one text per line; the best over all of them.
 
     Columns, and keys of jsonl: answer, probability, score, text (its number, from 1), start and
     end (characters of the text). A question that has no answer there gives a row with an empty

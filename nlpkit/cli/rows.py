@@ -7,11 +7,11 @@ from typing import Any
 
 from nlpkit.errors import NlpkitError
 from nlpkit.text.records import Row, rows_of
-from nlpkit.textio import Block, parse_json
+from nlpkit.textio import TextBlock, parse_json
 
 
 def read_rows(
-    blocks: Iterable[Block], errors: str = "strict"
+    blocks: Iterable[TextBlock], errors: str = "strict"
 ) -> Iterator[list[tuple[Row, list[int]]]]:
     """For each block its rows with their ids; an empty line is an empty row."""
     for block in blocks:

@@ -86,7 +86,7 @@ def sentences(
 
 
 def _paragraphs(
-    blocks: Iterator[textio.Block], errors: str, wrapped: bool
+    blocks: Iterator[textio.TextBlock], errors: str, wrapped: bool
 ) -> Iterator[tuple[str, dict[str, Any]] | None]:
     """Paragraphs, an empty one for an empty line, and None where a waiting reader may be served."""
     lines: list[str] = []

@@ -110,6 +110,8 @@ def _describe(run: TranslateRun, notes: Notes) -> None:
     if shape.model != "transformer":
         what += f", attention {shape.attention}"
     picked = "auto picked " if run.settings.model == "auto" else ""
+    if picked and run.picked.epochs is not None:
+        what += f", to read the data about {run.picked.epochs:.1f} times"
     sizes = f"{len(run.source):,}" if shape.joint else f"{len(run.source):,} + {len(run.target):,}"
     notes.say(
         f"{picked}{shape.model}, {what}; vocabulary {sizes}, of which {shape.written:,} are "

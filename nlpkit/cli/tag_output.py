@@ -12,7 +12,7 @@ from nlpkit.errors import UsageError
 from nlpkit.tasks.tag.raw import InputKind, Item, analyse, items
 from nlpkit.text import conll
 from nlpkit.text.conll import Layout
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 
 if TYPE_CHECKING:
     from nlpkit.tasks.tag.predictor import Tagger
@@ -22,7 +22,7 @@ _COLORS = ("36", "33", "35", "32", "34", "31")
 
 def predict_stream(
     tagger: Tagger,
-    blocks: Iterable[Block],
+    blocks: Iterable[TextBlock],
     out: Writer,
     *,
     input: InputKind,

@@ -19,7 +19,7 @@ from nlpkit.text.pipeline import Tokens, TokenSettings, load_stopwords, show
 from nlpkit.text.records import Reading, extend, lines_of, rows_of, text_of
 
 app = new_app()
-Format = Literal["text", "lines", "jsonl"]
+TokenFormat = Literal["text", "lines", "jsonl"]
 
 
 @app.command(cls=Command)
@@ -37,7 +37,7 @@ def tokenize(
     stopwords: options.Stopwords = None,
     min_length: options.MinLength = 0,
     format: Annotated[
-        Format | None,
+        TokenFormat | None,
         typer.Option(
             "--format",
             "-f",
@@ -93,7 +93,7 @@ def tokenize(
 
 def make_formatter(
     settings: TokenSettings, format: str, offsets: bool, errors: str
-) -> Callable[[textio.Block], bytes]:
+) -> Callable[[textio.TextBlock], bytes]:
     """A function from a block of text to its tokens as bytes.
 
     Built once in each process: the table of seen pieces lives in it.
@@ -102,13 +102,13 @@ def make_formatter(
     return functools.partial(write, Tokens(settings), offsets, errors)
 
 
-def _text(tokens: Tokens, offsets: bool, errors: str, block: textio.Block) -> bytes:
+def _text(tokens: Tokens, offsets: bool, errors: str, block: textio.TextBlock) -> bytes:
     rows = [" ".join(tokens.shown(line)) for line in lines_of(block, errors)]
     rows.append("")
     return "\n".join(rows).encode("utf-8", "replace")
 
 
-def _lines(tokens: Tokens, offsets: bool, errors: str, block: textio.Block) -> bytes:
+def _lines(tokens: Tokens, offsets: bool, errors: str, block: textio.TextBlock) -> bytes:
     rows = []
     for row in rows_of(block, errors):
         line = text_of(row, block.source)
@@ -121,7 +121,7 @@ def _lines(tokens: Tokens, offsets: bool, errors: str, block: textio.Block) -> b
     return "".join(rows).encode("utf-8", "replace")
 
 
-def _jsonl(tokens: Tokens, offsets: bool, errors: str, block: textio.Block) -> bytes:
+def _jsonl(tokens: Tokens, offsets: bool, errors: str, block: textio.TextBlock) -> bytes:
     dump = json.JSONEncoder(ensure_ascii=False).encode
     rows = []
     for row in rows_of(block, errors):

@@ -10,7 +10,7 @@ import typer
 from nlpkit import settings as limits
 from nlpkit.cli.output import Notes
 from nlpkit.errors import NlpkitError
-from nlpkit.vectors.settings import QUERY, Format
+from nlpkit.vectors.settings import QUERY, VectorFormat
 
 if TYPE_CHECKING:
     from nlpkit.vectors.store import Vectors
@@ -56,10 +56,10 @@ NewVectors = Annotated[
     ),
 ]
 To = Annotated[
-    Format | None,
+    VectorFormat | None,
     typer.Option(
         "--to",
-        help="Format to write; fasttext is the .vec text file, fasttext-bin keeps n-grams.",
+        help="VectorFormat to write; fasttext is the .vec text file, fasttext-bin keeps n-grams.",
         show_default="by name: .txt word2vec (glove*.txt glove), .vec fasttext, .bin binary "
         "(fasttext-bin with n-grams), else a folder",
     ),
@@ -79,12 +79,12 @@ def open_vectors(
     return vectors
 
 
-def check_output(path: str, to: Format | None, force: bool) -> None:
+def check_output(path: str, to: VectorFormat | None, force: bool) -> None:
     """Refuse a place that cannot be written before the work is done."""
     from nlpkit import modeldir, textio
     from nlpkit.vectors.formats import format_of_name
 
-    if (to or format_of_name(path)) is Format.FOLDER:
+    if (to or format_of_name(path)) is VectorFormat.FOLDER:
         modeldir.check_new(path, force=force)
         return
     textio.check_writable(path)
@@ -93,7 +93,7 @@ def check_output(path: str, to: Format | None, force: bool) -> None:
 
 
 def save_vectors(
-    vectors: Vectors, path: str, to: Format | None, force: bool, notes: Notes, **settings: Any
+    vectors: Vectors, path: str, to: VectorFormat | None, force: bool, notes: Notes, **settings: Any
 ) -> None:
     """Write vectors and say what was written."""
     from nlpkit.vectors.formats import keeps_ngrams, save

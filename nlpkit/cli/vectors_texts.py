@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,7 +14,18 @@ from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
 from nlpkit.text.pipeline import Tokens, TokenSettings
 from nlpkit.text.records import TOKEN_KEYS, with_record
-from nlpkit.vectors.settings import QUERY, TextSettings
+from nlpkit.vectors.settings import QUERY, TextMethod, TextSettings
+
+
+def _embedder(model: str, settings: TextSettings, notes: Notes) -> Any:
+    """What turns texts into vectors, by the method."""
+    if settings.method is TextMethod.INFER:
+        from nlpkit.word2vec.document_engine import InferredVectors
+
+        return InferredVectors(model, settings)
+    from nlpkit.vectors.texts import TextVectors
+
+    return TextVectors(shared.open_vectors(model, notes), settings)
 
 
 @with_settings(TextSettings)
@@ -36,17 +47,16 @@ def embed(
 
     A line of numbers for a line of text; jsonl has the keys text and vector. A text without a known
     word is zeros. What texts have in common is estimated from the first 10,000 lines, which are
-    therefore read before anything is written; the rest is a stream.
+    therefore read before anything is written; the rest is a stream. --method infer takes a model
+    of word2vec train --documents and trains the vector of each text, its words held fixed.
 
     Examples:
       $ nlpkit vectors embed -m world.model sample_corpora/tales.txt --lower | head -2
       $ echo "the king and the queen" | nlpkit vectors embed -m world.model --method mean --json
     """
-    from nlpkit.vectors.texts import TextVectors
-
     shown = options.pick_format(format, json, "text")
     pipeline = Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower))
-    embedder = TextVectors(shared.open_vectors(model, Notes(quiet)), settings)
+    embedder = _embedder(model, settings, Notes(quiet))
     lines_in = options.read_input_lines(inputs, encoding, errors, TOKEN_KEYS)
     waiting: list[str] = []
 
@@ -96,15 +106,15 @@ def search(
       $ nlpkit vectors search sample_corpora/world.txt "a royal family" -m world.model -n 3
       $ nlpkit vectors search sample_corpora/world.txt paris bread -m world.model -n 2 --json
     """
-    from nlpkit.vectors.texts import Line, TextVectors
+    from nlpkit.vectors.texts import Line
     from nlpkit.vectors.texts import search as find
 
     shown = rows_format(format, json)
     pipeline = Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower))
-    vectors = shared.open_vectors(model, Notes(quiet))
+    embedder = _embedder(model, settings, Notes(quiet))
     wanted = [pipeline.shown(query) for query in queries]
     for query, words in zip(queries, wanted, strict=True):
-        if not any(vectors.knows(word) for word in words):
+        if not any(embedder.vectors.knows(word) for word in words):
             raise NlpkitError(f"no word of {query!r} is known", hint="other words, or --lower")
 
     def lines() -> Iterator[Line]:
@@ -114,7 +124,7 @@ def search(
                 line += 1
                 yield Line(line, text, pipeline.shown(text))
 
-    found = find(TextVectors(vectors, settings), wanted, lines(), number)
+    found = find(embedder, wanted, lines(), number)
     rows = [
         (query, one.score, one.line, one.text)
         for query, ranked in zip(queries, found, strict=True)

@@ -54,7 +54,7 @@ def build(
     jobs: options.Jobs = 1,
     quiet: options.Quiet = False,
 ) -> None:
-    """Count tokens into a vocabulary: token<TAB>count, an entry a line, its id the line from 0.
+    """Count tokens into a vocabulary: token<TAB>count, one entry per line, its id the line from 0.
 
     Special tokens come first (<pad> is 0, <unk> is 1, then those of --special), then the rest by
     count, ties by token. Tokens are what stands between spaces; name a --tokenizer for raw text.

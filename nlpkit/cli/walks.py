@@ -24,7 +24,9 @@ def walks(
     settings: WalkSettings,
     edges: Annotated[
         list[str] | None,
-        typer.Argument(metavar="EDGES", help="Edge lists: two nodes and perhaps a weight a line."),
+        typer.Argument(
+            metavar="EDGES", help="Edge lists: two nodes and perhaps a weight per line."
+        ),
     ] = None,
     seed: options.Seed = WalkSettings.seed,
     output: options.Output = "-",

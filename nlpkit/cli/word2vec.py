@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from typing import Annotated, Any, Literal
@@ -15,6 +16,7 @@ from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.cli.progress_training import check_place, draw_run
 from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.records import Reading
 from nlpkit.word2vec.config import Arch, Word2VecConfig
 
 app = new_app("Word vectors by word2vec: train, and show training examples.")
@@ -42,10 +44,11 @@ Engine = Annotated[
 
 
 @app.command(cls=Command)
-@with_settings(Word2VecConfig, options.Training, options.Decoding)
+@with_settings(Word2VecConfig, options.Training, Reading)
 def train(
     *,
     settings: Word2VecConfig,
+    reading: Reading,
     output: options.NewModel,
     inputs: options.Inputs = None,
     tokenizer: options.TokenizerName = "whitespace",
@@ -56,25 +59,38 @@ def train(
     engine: Engine = None,
     checkpoint_every: options.CheckpointEvery = "10m",  # type: ignore[assignment]
     flags: options.Training,
-    decoding: options.Decoding,
 ) -> None:
     """Train word vectors on text, one sentence per line.
 
     Words are what stands between spaces; name a --tokenizer for raw text. The text is read once and
     kept as 4 bytes a word, on disk beyond 1 GB. The same seed and --threads 1 give the same bytes;
-    more threads write to the same vectors without waiting for each other, so they do not. --resume
-    goes on from MODEL.checkpoint with the flags that it was begun with, but for --threads; the text
-    is in there and may be left out.
+    more threads write to the same vectors without waiting for each other, so they do not, unless
+    --deterministic gives each its own copy. --resume goes on from MODEL.checkpoint with the flags
+    that it was begun with, but for --threads; the text is in there and may be left out.
+
+    Under torchrun (torchrun --no-python nlpkit word2vec train ...) each process reads its own part
+    of the files; see docs/scale.md.
+
+    With --documents each line or record gets a vector too (paragraph vectors), and an id: its
+    number, or what --id-key names. All vectors commands take them as MODEL/documents, and
+    nlpkit vectors embed --method infer gives vectors of new texts.
 
     Examples:
       $ nlpkit word2vec train sample_corpora/world.txt -o world.model --epochs 10 --force
       $ nlpkit word2vec train -t word --lower sample_corpora/tales.txt -o tales.model --arch cbow
       $ cat sample_corpora/world.txt | nlpkit word2vec train -o small.model --dim 50 --threads 1
+      $ nlpkit word2vec train sample_corpora/tales.txt --documents -o lines.model --min-count 2
     """
-    from nlpkit.word2vec.model import begin_text, resume_run
+    from nlpkit.word2vec.model import begin_text
+    from nlpkit.word2vec.resume import resume_run
     from nlpkit.word2vec.train import pick_device
 
-    notes = check_place(output, flags)
+    processes = None
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        from nlpkit.training.distributed import Processes
+
+        processes = Processes.from_environment()
+    notes = check_place(output, flags, processes)
     settings = replace(settings, threads=flags.threads or None)
     tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
     given: dict[str, Any] = {
@@ -83,20 +99,32 @@ def train(
         "device": pick_device(flags.device),
         "engine": engine,
     }
-    if flags.resume:
+    if processes is not None:
+        from nlpkit.word2vec.distributed import begin_shared
+
+        run = begin_shared(
+            options.resolve_inputs(inputs),
+            settings,
+            tokens,
+            reading,
+            processes,
+            checkpoint=modeldir.checkpoint_path(output) if flags.resume else None,
+            **given,
+        )
+    elif flags.resume:
         alone = not inputs and (sys.stdin is None or sys.stdin.isatty())
-        blocks = None if alone else options.read_inputs(inputs, **vars(decoding))
+        blocks = None if alone else options.read_records(inputs, reading, quiet=flags.quiet)
         checkpoint = modeldir.checkpoint_path(output)
         run = resume_run(checkpoint, settings, tokens, blocks, named=bool(inputs), **given)
     else:
         Tokens(tokens)  # a wrong setting fails here, before the text is read
-        blocks = options.read_inputs(inputs, **vars(decoding))
+        blocks = options.read_records(inputs, reading, quiet=flags.quiet)
         with notes.progress("reading", unit="MB") as bar:
             run = begin_text(
                 blocks,
                 settings,
                 tokens,
-                errors=decoding.errors,
+                errors=reading.errors,
                 on_read=lambda size: bar.update(size / 1e6),
                 **given,
             )

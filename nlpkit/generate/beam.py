@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nlpkit.generate.constraints import Constraints, Progress, choose
+from nlpkit.generate.constraints import Constraints, TermProgress, choose
 from nlpkit.models.seq2seq import EncoderDecoder, Memory
 from nlpkit.models.seq2seq_settings import END, PAD, START, UNKNOWN
 
@@ -82,13 +82,11 @@ class _Search:
         self.state = model.start(memory, beams, 1 + max(max_lengths, default=0))
         self.found: list[list[Hypothesis]] = [[] for _ in self.rows]
         self.constraints = list(constraints)
-        self.progress = [[Progress()] * beams for _ in self.rows]
+        self.progress = [[TermProgress()] * beams for _ in self.rows]
         self.look = settings.look or settings.coverage > 0
         self.looked = self.scores.new_zeros(len(memory), beams, 0, memory.inside.size(1))
-        self.banned = torch.tensor(
-            [self._place(i) for i in (PAD, START, *(() if settings.unknown else (UNKNOWN,)))]
-        )
-        self.banned = self.banned[self.banned >= 0].to(device)
+        banned = (PAD, START) if settings.unknown else (PAD, START, UNKNOWN)
+        self.banned = [place for place in map(self._place, banned) if place >= 0]
         self.end = self._place(END)
 
     def _place(self, index: int) -> int:
@@ -113,7 +111,7 @@ class _Search:
         hidden, weights = model.step(self.ids[:, :, -1], self.state, self.memory, self.look)
         logits = model.logits(hidden, self.head).float()  # (N, K, V)
         # log P(hypothesis, id) = score + logit - log-sum-exp
-        before = self.scores[:, :, None] - logits.logsumexp(dim=-1, keepdim=True)
+        before = self.scores[:, :, None] - self._log_sum(logits)
         self._restrict(logits, step)
         count = min(2 * beams, logits.size(-1))
         values, ids = self._best(logits, count)  # (N, K, 2K) each
@@ -148,6 +146,13 @@ class _Search:
                 ]
         self._go_on(alive, kept_rows, kept_scores, kept_tokens)
 
+    def _log_sum(self, logits: Tensor) -> Tensor:
+        """What logits (N, K, V) are too high by, to be log-probabilities: (N, K, 1)."""
+        if self.model.compiled is not None:
+            found: Tensor = self.model.compiled.log_sum(logits)
+            return found
+        return logits.logsumexp(dim=-1, keepdim=True)
+
     def _best(self, logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """The highest logits of each hypothesis (N, K, count), and their places in the head."""
         if self.model.compiled is not None:
@@ -157,7 +162,8 @@ class _Search:
 
     def _restrict(self, logits: Tensor, step: int) -> None:
         """Rule out what may not come next, in place."""
-        logits[:, :, self.banned] = -torch.inf
+        for place in self.banned:
+            logits[:, :, place] = -torch.inf
         if step < len(self.prefix):
             wanted = self._place(self.prefix[step])
             forced = logits[:, :, wanted].clone().clamp_min(-1e4)

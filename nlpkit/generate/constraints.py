@@ -17,7 +17,7 @@ from torch import Tensor
 Candidate = tuple[float, int, int]  # score, hypothesis it continues, token
 
 
-class Progress(NamedTuple):
+class TermProgress(NamedTuple):
     """What a hypothesis has of its terms."""
 
     met: frozenset[int] = frozenset()
@@ -30,24 +30,24 @@ class Constraints:
     """The terms of one sentence, each as tokens (their places in the head), never empty.
 
     >>> terms = Constraints(((7, 8),))
-    >>> middle = terms.follow(Progress(), 7)
+    >>> middle = terms.follow(TermProgress(), 7)
     >>> terms.is_met(middle), terms.is_met(terms.follow(middle, 8))
     (False, True)
     """
 
     terms: tuple[tuple[int, ...], ...]
 
-    def is_met(self, progress: Progress) -> bool:
+    def is_met(self, progress: TermProgress) -> bool:
         """Whether all terms are there."""
         return len(progress.met) == len(self.terms)
 
-    def next_tokens(self, progress: Progress) -> list[int]:
+    def next_tokens(self, progress: TermProgress) -> list[int]:
         """What brings a hypothesis nearer to having all terms."""
         if progress.term >= 0:
             return [self.terms[progress.term][progress.done]]
         return [term[0] for number, term in enumerate(self.terms) if number not in progress.met]
 
-    def follow(self, progress: Progress, token: int) -> Progress:
+    def follow(self, progress: TermProgress, token: int) -> TermProgress:
         """The progress after one more token; a term that is broken off has to begin again."""
         term, done = progress.term, progress.done
         if term < 0 or self.terms[term][done] != token:
@@ -59,13 +59,13 @@ class Constraints:
             )
             term = next(fitting, -1)
             if term < 0:
-                return Progress(progress.met)
+                return TermProgress(progress.met)
         done += 1
         if done == len(self.terms[term]):
-            return Progress(progress.met | {term})
-        return Progress(progress.met, term, done)
+            return TermProgress(progress.met | {term})
+        return TermProgress(progress.met, term, done)
 
-    def tokens_met(self, progress: Progress) -> int:
+    def tokens_met(self, progress: TermProgress) -> int:
         """How many tokens of terms there are."""
         return sum(len(self.terms[number]) for number in progress.met) + progress.done
 
@@ -73,7 +73,7 @@ class Constraints:
         self,
         candidates: list[Candidate],
         total: Tensor,  # (K, V): the scores of all candidates
-        progress: Sequence[Progress],
+        progress: Sequence[TermProgress],
         end: int,
     ) -> list[Candidate]:
         """The candidates and all that begin or continue a term, the likeliest first."""
@@ -89,7 +89,7 @@ class Constraints:
 
 def choose(
     constraints: Constraints,
-    progress: Sequence[Progress],
+    progress: Sequence[TermProgress],
     candidates: Sequence[Candidate],
     beams: int,
 ) -> list[Candidate]:

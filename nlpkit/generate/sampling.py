@@ -1,4 +1,8 @@
-"""The sampler: from logits to the next id. Every model and every command draws with it."""
+"""The sampler: from logits to the next id. Every model and every command draws with it.
+
+``adjust_logits`` is penalties and biases; ``sample_next`` has temperature, top-k, top-p and the
+draw, by the largest of logits and Gumbel noise. The loop around it is ``generate/loop.py``.
+"""
 
 from __future__ import annotations
 

@@ -10,13 +10,14 @@ the longest target, S of the longest source, L layers, V ids.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nlpkit.kernels.compiling import kernel
-from nlpkit.kernels.matvec import NONE, Stack, compiled, multiply
-from nlpkit.kernels.transformer import mix, normalize, rotate, scale
+from nlpkit.kernels.matvec import NONE, Stack, compiled, exp, multiply
+from nlpkit.kernels.transformer import enter, leave, mix, normalize, rotate, scale
 
 _CHUNK = 64  # scores whose highest is looked for at once
 
@@ -72,45 +73,24 @@ def advance(
     wide = np.empty((len(x), weights.up.weight.shape[1]), np.float32)
     for layer in range(len(keys)):
         norms = weights.norms[3 * layer : 3 * layer + 3]
-        _enter(x, h, norms[0], post)
+        enter(x, h, norms[0], post)
         multiply(weights.qkv, layer, h, qkv, NONE, threads)
         _attend_target(weights, layer, qkv, keys[layer], values[layer], place, h)
         multiply(weights.output, layer, h, added, NONE, threads)
-        _leave(x, added, norms[0], post)
-        _enter(x, h, norms[1], post)
+        leave(x, added, norms[0], post)
+        enter(x, h, norms[1], post)
         multiply(weights.query, layer, h, added, NONE, threads)
         _attend_source(weights, layer, added, source, h)
         multiply(weights.found, layer, h, added, NONE, threads)
-        _leave(x, added, norms[1], post)
-        _enter(x, h, norms[2], post)
+        leave(x, added, norms[1], post)
+        enter(x, h, norms[2], post)
         multiply(weights.up, layer, h, wide, activation, threads)
         multiply(weights.down, layer, wide, added, NONE, threads)
-        _leave(x, added, norms[2], post)
+        leave(x, added, norms[2], post)
     if not post:
         normalize(x, x)
         scale(x, weights.norms[-1])
     return x
-
-
-@compiled
-def _enter(x: Any, h: Any, norm: Any, post: bool) -> None:
-    """What a part of a layer is given: the stream, normalised if norms stand before."""
-    if post:
-        h[:] = x
-    else:
-        normalize(x, h)
-        scale(h, norm)
-
-
-@compiled
-def _leave(x: Any, added: Any, norm: Any, post: bool) -> None:
-    """What a part of a layer found is added to the stream."""
-    for r in range(x.shape[0]):
-        for i in range(x.shape[1]):
-            x[r, i] += added[r, i]
-    if post:
-        normalize(x, x)
-        scale(x, norm)
 
 
 @compiled
@@ -153,6 +133,30 @@ def _attend_source(weights: Any, layer: int, queries: Any, source: Any, out: Any
             keys, values = source.keys[n, layer, h], source.values[n, layer, h]
             q, found = vectors[r, h : h + 1], mixed[r, h : h + 1]
             mix(q, keys, values, 0, source.lengths[n], scores, found)
+
+
+@compiled
+def choose_rows(old: Any, new: Any, rows: Any, length: int) -> None:
+    """Keys or values (L, R, H, T, D) of other rows, as far as they are filled."""
+    for layer in range(len(new)):
+        for r in range(len(rows)):
+            for h in range(new.shape[2]):
+                new[layer, r, h, :length] = old[layer, rows[r], h, :length]
+
+
+@compiled
+def log_sums(scores: Any) -> Any:
+    """The logarithm of the sum of exp(score) for each row (R,)."""
+    found = np.empty(len(scores), np.float32)
+    for r in range(len(scores)):
+        highest = scores[r, 0]
+        for i in range(scores.shape[1]):
+            highest = max(highest, scores[r, i])
+        total = np.float32(0)
+        for i in range(scores.shape[1]):
+            total += exp(scores[r, i] - highest)
+        found[r] = highest + math.log(total)
+    return found
 
 
 @kernel(fastmath={"nnan", "nsz", "reassoc"})  # scores may be infinite

@@ -255,7 +255,7 @@ def _activate(x: Any, activation: int) -> None:
             x[i] = max(x[i], np.float32(0))
     elif activation == SILU:
         for i in range(len(x)):
-            x[i] /= one + _exp(-x[i])
+            x[i] /= one + exp(-x[i])
 
 
 @kernel(fastmath=True, inline="always")
@@ -274,7 +274,7 @@ def _erf(x: Any) -> Any:
 
 
 @kernel(fastmath=True, inline="always")
-def _exp(x: Any) -> Any:
+def exp(x: Any) -> Any:
     """exp(x) for x between -30 and 30, which larger ones become: exp(x / 64)^64, by Taylor.
 
     To 1e-5 of its value, without a call inside a loop.

@@ -138,6 +138,27 @@ def scale(x: Any, norm: Any) -> None:
             x[b, i] = x[b, i] * norm[0, i] + norm[1, i]
 
 
+@compiled
+def enter(x: Any, h: Any, norm: Any, post: bool) -> None:
+    """What a part of a layer is given: the stream, normalised if norms stand before."""
+    if post:
+        h[:] = x
+    else:
+        normalize(x, h)
+        scale(h, norm)
+
+
+@compiled
+def leave(x: Any, added: Any, norm: Any, post: bool) -> None:
+    """What a part of a layer found is added to the stream."""
+    for r in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            x[r, i] += added[r, i]
+    if post:
+        normalize(x, x)
+        scale(x, norm)
+
+
 # --- attention ----------------------------------------------------------------------------------
 
 

@@ -98,7 +98,7 @@ class Bert(nn.Module):
         return sum(parameter.numel() for parameter in self.parameters())
 
     def embed(self, idx: Tensor, segments: Tensor | None = None) -> Tensor:
-        """The stream that enters the first block (B, T, C)."""
+        """The residual stream that enters the first block (B, T, C)."""
         length = idx.size(1)
         if length > self.settings.block_size:
             raise NlpkitError(

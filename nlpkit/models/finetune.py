@@ -326,6 +326,29 @@ def read_encoder(folder: Path, value: Any, tensors: dict[str, Tensor]) -> Pretra
     return encoder.eval()
 
 
+class Tuned(NamedTuple):
+    """A model on an encoder, as its folder has it."""
+
+    config: modeldir.ModelConfig
+    settings: Any
+    encoder: PretrainedEncoder
+    head: dict[str, Tensor]  # what is not the encoder's
+
+
+def read_tuned(path: str | os.PathLike[str], kind: str, tuning: type[Any]) -> Tuned:
+    """What every model folder with an encoder in it holds; settings are of the type ``tuning``."""
+    config = modeldir.load_config(path, kind=kind)
+    folder = Path(path)
+    values = dict(config.settings)
+    described = values.pop("encoder", None)
+    values.pop("mix", None)  # shown by ``info``, and among the weights
+    settings = schema.read(tuning, values, f"{folder / modeldir.CONFIG}: settings")
+    tensors = modeldir.read_weights(path)
+    head = {name: tensors.pop(name) for name in list(tensors) if name.startswith("head.")}
+    inner = {name.removeprefix("encoder."): tensor for name, tensor in tensors.items()}
+    return Tuned(config, settings, read_encoder(folder, described, inner), head)
+
+
 def _knows(codec: Codec, text: str) -> bool:
     try:
         return bool(codec.encode(text))

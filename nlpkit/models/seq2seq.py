@@ -71,7 +71,7 @@ class EncoderDecoder(nn.Module):
 
     def initialize(self, generator: torch.Generator) -> None:
         """Draw the first weights."""
-        std = self.settings.dim**-0.5
+        std = self.settings.table_std
         self.target_table.initialize(generator, std)
         if not self.settings.joint:
             self.source_table.initialize(generator, std)

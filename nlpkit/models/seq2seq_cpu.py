@@ -1,7 +1,7 @@
-"""A Transformer encoder-decoder made ready to write on a CPU, by the compiled step of ``kernels``.
+"""A Transformer encoder-decoder made ready to read and write on a CPU by compiled ``kernels``.
 
-Only the decoder and the head are: the encoder reads a sentence once, which torch does as well. The
-weights are copied, so the model itself stays as it is; of one with 8-bit weights those are taken.
+The weights are copied, so the model itself stays as it is; of one with 8-bit weights those are
+taken.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nlpkit.kernels.decoder import DecoderWeights, Source, advance, best_ids
+from nlpkit.kernels.decoder import (
+    DecoderWeights,
+    Source,
+    advance,
+    best_ids,
+    choose_rows,
+    log_sums,
+)
+from nlpkit.kernels.encoder import EncoderWeights, read_sources
 from nlpkit.kernels.matvec import GELU, GELU_TANH, NONE, RELU, RELU2, SILU, Stack, multiply
 from nlpkit.models.gpt_cpu import as_array, norm_array
 from nlpkit.models.seq2seq import Memory
@@ -22,6 +30,7 @@ from nlpkit.models.seq2seq_transformer import TransformerSeq2Seq
 from nlpkit.nn.cache import KeyValueCache
 from nlpkit.nn.quantized import Int8Linear
 
+_AT_ONCE = 96  # tokens that the encoder reads together: what it makes of them stays in a cache
 _ACTIVATIONS = {"relu": RELU, "relu2": RELU2, "gelu": GELU, "gelu_tanh": GELU_TANH, "silu": SILU}
 
 
@@ -34,7 +43,7 @@ class _Matrix(NamedTuple):
 
 
 class CompiledDecoder:
-    """From the next ids and a cache to what the head scores, and from that to scores."""
+    """Sources to a memory; the next ids and a cache to what the head scores; that to scores."""
 
     def __init__(self, model: TransformerSeq2Seq) -> None:
         settings = model.settings
@@ -42,32 +51,14 @@ class CompiledDecoder:
         self.threads = numba.get_num_threads()
         self.activation = _ACTIVATIONS[settings.activation]
         self.post = settings.norm == "post"
-        blocks: list[Any] = list(model.decoder)
-        size = settings.dim // settings.heads
-        norms = [n for block in blocks for n in (block.norm_1, block.norm_cross, block.norm_2)]
-        norms += [] if model.decoder_norm is None else [model.decoder_norm]
-        gains = [
-            torch.stack([block.attention.gains, block.cross.gains])
-            for block in blocks
-            if block.attention.gains is not None
-        ]
-        position = model.waves if model.target_position is None else model.target_position.weight
-        factor = settings.dim**0.5 if settings.scale_embedding else 1.0
-        self.weights = DecoderWeights(
-            as_array(model.target_table.weight * factor),
-            as_array(torch.empty(0, settings.dim) if position is None else position),
+        self.heads, self.size = settings.heads, settings.dim // settings.heads
+        self.rotations = (
             as_array(model.rotary.rotations[:, 0])
             if model.rotary
-            else np.empty((0, size // 2), np.complex64),
-            np.stack([norm_array(norm, settings.dim) for norm in norms]),
-            as_array(torch.stack(gains) if gains else torch.empty(0, 2, size)),
-            _stack([[b.attention.qk, b.attention.v] for b in blocks]),
-            _stack([[b.attention.output] for b in blocks]),
-            _stack([[b.cross.qk] for b in blocks], rows=settings.dim),
-            _stack([[b.cross.output] for b in blocks]),
-            _stack([[b.up] for b in blocks]),
-            _stack([[b.down] for b in blocks]),
+            else np.empty((0, self.size // 2), np.complex64)
         )
+        self.encoder = self._read_encoder(model)
+        self.weights = self._read_decoder(model)
         head = model.int8_head
         if not isinstance(head, Int8Linear):
             head = torch.nn.Linear(1, 1, device="meta")
@@ -76,10 +67,82 @@ class CompiledDecoder:
             head.bias = torch.nn.Parameter(torch.zeros(len(head.weight)) if bias is None else bias)
         self._head = _stack([[head]])
 
+    def _read_decoder(self, model: TransformerSeq2Seq) -> DecoderWeights:
+        blocks: list[Any] = list(model.decoder)
+        dim = model.settings.dim
+        norms = [n for block in blocks for n in (block.norm_1, block.norm_cross, block.norm_2)]
+        gains = [
+            torch.stack([block.attention.gains, block.cross.gains])
+            for block in blocks
+            if block.attention.gains is not None
+        ]
+        return DecoderWeights(
+            *_tables(model, model.target_table, model.target_position),
+            self.rotations,
+            _norms(norms, model.decoder_norm, dim),
+            as_array(torch.stack(gains) if gains else torch.empty(0, 2, self.size)),
+            _stack([[b.attention.qk, b.attention.v] for b in blocks]),
+            _stack([[b.attention.output] for b in blocks]),
+            _stack([[b.cross.qk] for b in blocks], slice(dim)),
+            _stack([[b.cross.output] for b in blocks]),
+            _stack([[b.up] for b in blocks]),
+            _stack([[b.down] for b in blocks]),
+        )
+
+    def _read_encoder(self, model: TransformerSeq2Seq) -> EncoderWeights:
+        blocks: list[Any] = list(model.encoder)
+        across: list[Any] = [block.cross for block in model.decoder]
+        dim = model.settings.dim
+        gains = [b.attention.gains for b in blocks if b.attention.gains is not None]
+        memory_gains = [cross.gains for cross in across if cross.gains is not None]
+        nothing = torch.empty(0, self.size)
+        return EncoderWeights(
+            *_tables(model, model.source_table, model.source_position),
+            self.rotations,
+            _norms([n for b in blocks for n in (b.norm_1, b.norm_2)], model.encoder_norm, dim),
+            as_array(torch.stack(gains) if gains else nothing),
+            _stack([[b.attention.qk, b.attention.v] for b in blocks]),
+            _stack([[b.attention.output] for b in blocks]),
+            _stack([[b.up] for b in blocks]),
+            _stack([[b.down] for b in blocks]),
+            _stack([[cross.qk, cross.v] for cross in across], slice(dim, None)),
+            as_array(torch.stack(memory_gains) if memory_gains else nothing),
+        )
+
+    def read(self, source: Tensor, inside: Tensor) -> Memory:
+        """What the decoder looks at: states, keys and values of sources (N, S)."""
+        count, longest = source.shape
+        lengths = inside.sum(dim=1)
+        layers = len(self.encoder.memory.weight)
+        states = torch.zeros(count, longest, self.heads * self.size)
+        keys = torch.zeros(count, layers, self.heads, longest, self.size)
+        values = torch.zeros_like(keys)
+        ends = lengths.cumsum(0).numpy()
+        first = 0
+        while first < count:
+            begin = 0 if first == 0 else int(ends[first - 1])
+            last = max(first + 1, int(np.searchsorted(ends, begin + _AT_ONCE, "right")))
+            rows = slice(first, last)
+            starts = np.concatenate([[0], ends[rows] - begin])
+            read_sources(
+                self.encoder,
+                source[rows][inside[rows]].numpy(),
+                starts,
+                states[rows].numpy(),
+                keys[rows].numpy(),
+                values[rows].numpy(),
+                self.post,
+                self.activation,
+                self.threads,
+            )
+            first = last
+        parts = {"states": states, "keys": keys, "values": values, "lengths": lengths}
+        return Memory(inside, parts)
+
     def step(self, ids: Tensor, cache: KeyValueCache, memory: Memory) -> Tensor:
         """What the head scores (R, C) after one more id of each hypothesis (R,)."""
         parts = memory.parts
-        if "lengths" not in parts:
+        if "lengths" not in parts:  # it was read before the model was made ready
             parts["lengths"] = memory.inside.sum(dim=1)
         source = Source(*(parts[name].numpy() for name in ("keys", "values", "lengths")))
         found = advance(
@@ -103,11 +166,40 @@ class CompiledDecoder:
         return out.view(*hidden.shape[:-1], -1)
 
     @staticmethod
+    def select(cache: KeyValueCache, rows: Tensor) -> None:
+        """Go on with these rows (R,) of a cache, some of them perhaps several times."""
+        layers, _, *rest = cache.keys.shape
+        for name in ("keys", "values"):
+            old = getattr(cache, name)
+            new = old.new_empty((layers, len(rows), *rest))
+            choose_rows(old.numpy(), new.numpy(), rows.numpy(), cache.length)
+            setattr(cache, name, new)
+
+    @staticmethod
+    def log_sum(scores: Tensor) -> Tensor:
+        """The logarithm of the sum of exp(score) (N, K, 1), for scores (N, K, V)."""
+        found = log_sums(scores.flatten(0, 1).numpy())
+        return torch.from_numpy(found).view(*scores.shape[:2], 1)
+
+    @staticmethod
     def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """The highest scores (N, K, count) of (N, K, V) and their ids."""
         values, ids = best_ids(scores.flatten(0, 1).numpy(), count)
         shape = (*scores.shape[:2], count)
         return torch.from_numpy(values).view(shape), torch.from_numpy(ids).view(shape)
+
+
+def _tables(model: TransformerSeq2Seq, table: Any, learned: Any) -> tuple[Any, Any]:
+    """Embeddings as the first layer is given them, and those of positions."""
+    settings = model.settings
+    position = model.waves if learned is None else learned.weight
+    factor = settings.dim**0.5 if settings.scale_embedding else 1.0
+    nothing = torch.empty(0, settings.dim)
+    return as_array(table.weight * factor), as_array(nothing if position is None else position)
+
+
+def _norms(norms: list[Any], last: Any, dim: int) -> Any:
+    return np.stack([norm_array(norm, dim) for norm in [*norms, *([last] if last else [])]])
 
 
 def _matrix(layer: Any) -> _Matrix:
@@ -120,7 +212,7 @@ def _matrix(layer: Any) -> _Matrix:
     return _Matrix(numbers, scale, torch.zeros(len(numbers)) if bias is None else bias.detach())
 
 
-def _stack(layers: Sequence[Sequence[Any]], rows: int | None = None) -> Stack:
+def _stack(layers: Sequence[Sequence[Any]], rows: slice = slice(None)) -> Stack:
     """The matrices of all layers; each may be made of several, one above the other.
 
     ``rows`` are those that are wanted of each layer, if not all.
@@ -128,7 +220,7 @@ def _stack(layers: Sequence[Sequence[Any]], rows: int | None = None) -> Stack:
     stacked = [[_matrix(part) for part in parts] for parts in layers]
     return Stack(
         *(
-            as_array(torch.stack([torch.cat(kind)[:rows] for kind in kinds]))
+            as_array(torch.stack([torch.cat(kind)[rows] for kind in kinds]))
             for kinds in zip(*([*zip(*parts, strict=True)] for parts in stacked), strict=True)
         )
     )

@@ -91,6 +91,15 @@ class Seq2SeqArchitecture:
         return self.decoder_layers or self.layers
 
     @property
+    def table_std(self) -> float:
+        """How large numbers of a new table are: scaled, or as they are, inputs are of like size.
+
+        Without a scale each step of training changes a smaller part of what recurrent cells read,
+        and as much of the scores of what is written.
+        """
+        return float(self.dim**-0.5) if self.scale_embedding else 0.25
+
+    @property
     def wide(self) -> int:
         """Width of the feed-forward network."""
         return self.hidden or 4 * self.dim

@@ -26,11 +26,14 @@ from nlpkit.nn.positions import Rotary, sinusoidal
 class TransformerState(DecoderState):
     """Keys and values of what was written, and those of the memory for each layer."""
 
-    def __init__(self, cache: KeyValueCache) -> None:
-        self.cache = cache
+    def __init__(self, cache: KeyValueCache, compiled: Any = None) -> None:
+        self.cache, self.compiled = cache, compiled
 
     def select(self, rows: Tensor) -> None:
-        self.cache.select(rows)
+        if self.compiled is not None:
+            self.compiled.select(self.cache, rows)
+        else:
+            self.cache.select(rows)
 
 
 class TransformerSeq2Seq(EncoderDecoder):
@@ -79,7 +82,7 @@ class TransformerSeq2Seq(EncoderDecoder):
         self.register_buffer("waves", waves, persistent=False)
 
     def initialize(self, generator: torch.Generator) -> None:
-        """Post-norm needs what is added to the stream from the start; pre-norm starts at zero."""
+        """Post-norm needs what is added to the residual stream at once; pre-norm starts at zero."""
         super().initialize(generator)
         residual = 0.0
         if self.settings.norm == "post":
@@ -102,7 +105,7 @@ class TransformerSeq2Seq(EncoderDecoder):
     def embed(
         self, ids: Tensor, table: Embedding, positions: Embedding | None, first: int = 0
     ) -> Tensor:
-        """The stream that enters the first block (B, T, C); the first token stands at ``first``."""
+        """The residual stream that enters the first block (B, T, C), from position ``first`` on."""
         end = first + ids.size(1)
         if end > self.settings.max_length:
             raise NlpkitError(f"{end} tokens are more than the model's {self.settings.max_length}")
@@ -117,6 +120,9 @@ class TransformerSeq2Seq(EncoderDecoder):
         return dropped
 
     def encode(self, source: Tensor, inside: Tensor) -> Memory:
+        if self.compiled is not None and source.size(1) <= self.settings.max_length:
+            read: Memory = self.compiled.read(source, inside)
+            return read
         x = self.embed(source, self.source_table, self.source_position)
         mask = None if bool(inside.all()) else padding_mask(inside, like=x)
         for block in self.encoder:
@@ -130,7 +136,7 @@ class TransformerSeq2Seq(EncoderDecoder):
         return x if self.decoder_norm is None else self.decoder_norm(x)
 
     def _read(self, target: Tensor, memory: Memory, blocks: int) -> Tensor:
-        """The stream (B, T, C) behind so many blocks of the decoder."""
+        """The residual stream (B, T, C) behind so many blocks of the decoder."""
         x = self.embed(target, self.target_table, self.target_position)
         mask = _memory_mask(memory, x)
         for block in self.decoder[:blocks]:
@@ -154,7 +160,8 @@ class TransformerSeq2Seq(EncoderDecoder):
         size = settings.dim // settings.heads
         room = min(longest, settings.max_length)
         shape = (settings.depth, len(memory) * beams, settings.heads, room, size)
-        return TransformerState(KeyValueCache(shape, like=memory.parts["states"]))
+        cache = KeyValueCache(shape, like=memory.parts["states"])
+        return TransformerState(cache, self.compiled)
 
     def step(
         self, ids: Tensor, state: TransformerState, memory: Memory, look: bool = False

@@ -40,7 +40,7 @@ class BlockSettings:
     activation: Activation = "relu"
     qk_norm: bool = False
     decay: bool = False  # whether attention falls with distance, as is learned
-    dropout: float = 0.0  # of what is added to the stream
+    dropout: float = 0.0  # of what is added to the residual stream
     attention_dropout: float = 0.0
 
 

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 
 from nlpkit.errors import NlpkitError
 from nlpkit.schema import Ranges
-from nlpkit.textio import Block, longest_line, refuse_long
+from nlpkit.textio import TextBlock, longest_line, refuse_long
 
 TagFormat = Literal["conllu", "columns", "slash", "pairs"]
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -101,7 +101,7 @@ class Sentence:
 Line = tuple[str, str, int]  # with its end, the source, the number from 1
 
 
-def read_lines(blocks: Iterable[Block], errors: str = "strict") -> Iterator[Line]:
+def read_lines(blocks: Iterable[TextBlock], errors: str = "strict") -> Iterator[Line]:
     r"""Lines with their ends (``\n`` or ``\r\n``), each with its source and number."""
     for block in blocks:
         lines = block.text(errors).split("\n")

@@ -9,18 +9,18 @@ from functools import partial
 
 from nlpkit.parallel import ordered_map
 from nlpkit.text.pipeline import Tokens, TokenSettings
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 
 # Loading the compiled table takes half a second: below this many bytes it does not pay.
 COMPILED_FROM = 8 << 20
 
 
 def count_tokens(
-    blocks: Iterable[Block], settings: TokenSettings, *, errors: str = "strict", jobs: int = 1
+    blocks: Iterable[TextBlock], settings: TokenSettings, *, errors: str = "strict", jobs: int = 1
 ) -> Counter[str]:
     """How often each token occurs. Memory grows with the number of distinct tokens only.
 
-    >>> blocks = [Block(b"to be or\\nnot to be\\n", "example", 1)]
+    >>> blocks = [TextBlock(b"to be or\\nnot to be\\n", "example", 1)]
     >>> sorted(count_tokens(blocks, TokenSettings(tokenizer="whitespace")).items())
     [('be', 2), ('not', 1), ('or', 1), ('to', 2)]
     """
@@ -32,10 +32,10 @@ def count_tokens(
     return total
 
 
-def _make_counter(settings: TokenSettings, errors: str) -> Callable[[Block], Counter[str]]:
+def _make_counter(settings: TokenSettings, errors: str) -> Callable[[TextBlock], Counter[str]]:
     tokens = Tokens(settings)
 
-    def count(block: Block) -> Counter[str]:
+    def count(block: TextBlock) -> Counter[str]:
         counts: Counter[str] = Counter()
         for line in block.lines(errors):
             counts.update(tokens.shown(line))
@@ -44,9 +44,9 @@ def _make_counter(settings: TokenSettings, errors: str) -> Callable[[Block], Cou
     return count
 
 
-def _count_plain(blocks: Iterable[Block], errors: str) -> Counter[str]:
+def _count_plain(blocks: Iterable[TextBlock], errors: str) -> Counter[str]:
     blocks = iter(blocks)
-    waiting: list[Block] = []
+    waiting: list[TextBlock] = []
     for block in blocks:
         waiting.append(block)
         if sum(len(block.data) for block in waiting) >= COMPILED_FROM:

@@ -141,7 +141,7 @@ def show(token: str) -> str:
 
 
 def read_tokens(
-    blocks: Iterable[textio.Block], settings: TokenSettings, errors: str = "strict"
+    blocks: Iterable[textio.TextBlock], settings: TokenSettings, errors: str = "strict"
 ) -> Iterator[list[list[str]]]:
     """For each block the (shown) tokens of its lines."""
     tokens = Tokens(settings)

@@ -2,7 +2,7 @@
 
 What a file holds is told by its name or its first line. A line of plain text is a record without
 keys; CSV and TSV become JSON lines on the way in, so that the rest of a command knows two forms
-only: ``Block`` (lines are texts) and ``RecordBlock`` (lines are JSON objects). The keys that a
+only: ``TextBlock`` (lines are texts) and ``RecordBlock`` (lines are JSON objects). The keys that a
 command does not read pass through it untouched.
 """
 
@@ -19,7 +19,7 @@ from nlpkit import compression
 from nlpkit.errors import NlpkitError
 from nlpkit.settings import DATA, option
 from nlpkit.text.pipeline import Tokens, TokenSettings, show
-from nlpkit.textio import Block, longest_line, parse_json, read_blocks
+from nlpkit.textio import TextBlock, longest_line, parse_json, read_blocks
 
 TEXT_KEYS = ("text", "sentence", "tokens")
 TOKEN_KEYS = ("tokens", "text", "sentence")
@@ -55,7 +55,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class RecordBlock(Block):
+class RecordBlock(TextBlock):
     """Lines that are JSON objects; the first of ``keys`` that an object has is what is read."""
 
     keys: tuple[str, ...] = TEXT_KEYS
@@ -104,7 +104,7 @@ def read_records(
     say: Callable[[str], None] = lambda message: None,
     *,
     tables: bool = True,
-) -> Iterator[Block]:
+) -> Iterator[TextBlock]:
     """All sources as blocks, each a ``RecordBlock`` where its source holds records.
 
     ``say`` hears what was detected, when it is not plain text. Without ``tables`` a name that ends
@@ -148,7 +148,7 @@ def bare_name(path: str) -> str:
     return path.removesuffix(compression.ending(path) or "\0")
 
 
-def detect(path: str, first: Block, reading: Reading, keys: tuple[str, ...] = TEXT_KEYS) -> str:
+def detect(path: str, first: TextBlock, reading: Reading, keys: tuple[str, ...] = TEXT_KEYS) -> str:
     """What a source holds, by its name, or by its first line that is not empty.
 
     A first line of one column that is none of ``keys`` is plain text, whatever the name says.
@@ -174,8 +174,8 @@ def detect(path: str, first: Block, reading: Reading, keys: tuple[str, ...] = TE
 
 
 def _table_blocks(
-    blocks: Iterable[Block], delimiter: str, keys: tuple[str, ...], reading: Reading
-) -> Iterator[Block]:
+    blocks: Iterable[TextBlock], delimiter: str, keys: tuple[str, ...], reading: Reading
+) -> Iterator[TextBlock]:
     """CSV or TSV as blocks of JSON lines; a row that goes on in the next block waits for it."""
     waiting: list[str] = []
     header: list[str] = []
@@ -197,7 +197,7 @@ def _table_blocks(
                 )
         records = [dump(dict(zip(header, row, strict=True))) + "\n" for _, row in rows]
         if records:
-            yield Block("".join(records).encode(), source, rows[0][0])
+            yield TextBlock("".join(records).encode(), source, rows[0][0])
         first_line += len(lines) - len(waiting)
     if waiting:
         _parse_rows(waiting, delimiter, source, first_line, is_last=True)
@@ -246,7 +246,7 @@ def _header(first: list[str], keys: tuple[str, ...], source: str) -> list[str]:
 # --- what is in a block -------------------------------------------------------------------------
 
 
-def rows_of(block: Block, errors: str = "strict") -> Iterator[Row]:
+def rows_of(block: TextBlock, errors: str = "strict") -> Iterator[Row]:
     """The rows of a block: a line of text each, or a record whose value is a text or a list."""
     if not isinstance(block, RecordBlock):
         for number, line in enumerate(block.lines(errors), block.first_line):
@@ -306,7 +306,7 @@ def _tokens(row: Row, source: str) -> list[str]:
     )
 
 
-def lines_of(block: Block, errors: str = "strict") -> list[str]:
+def lines_of(block: TextBlock, errors: str = "strict") -> list[str]:
     """Texts of a block, each fit to be one line of a plain text; a record's is a ``RecordText``."""
     if not isinstance(block, RecordBlock):
         return block.lines(errors)
@@ -316,18 +316,18 @@ def lines_of(block: Block, errors: str = "strict") -> list[str]:
     ]
 
 
-def plain_blocks(blocks: Iterable[Block], errors: str = "strict") -> Iterator[Block]:
+def plain_blocks(blocks: Iterable[TextBlock], errors: str = "strict") -> Iterator[TextBlock]:
     """Blocks of plain lines: what an engine reads that knows of no records."""
     for block in blocks:
         if isinstance(block, RecordBlock):
             text = "".join(f"{line}\n" for line in lines_of(block, errors))
-            yield Block(text.encode("utf-8", "replace"), block.source, block.first_line)
+            yield TextBlock(text.encode("utf-8", "replace"), block.source, block.first_line)
         else:
             yield block
 
 
 def read_tokens(
-    blocks: Iterable[Block], settings: TokenSettings, errors: str = "strict"
+    blocks: Iterable[TextBlock], settings: TokenSettings, errors: str = "strict"
 ) -> Iterator[list[tuple[Row, list[str]]]]:
     """For each block its rows with their (shown) tokens."""
     tokens = Tokens(settings)

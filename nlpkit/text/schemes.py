@@ -20,7 +20,7 @@ OUTSIDE = "O"
 _PREFIXES = frozenset("BIES")
 
 
-class Span(NamedTuple):
+class EntitySpan(NamedTuple):
     """Tokens ``start`` to ``end`` (not included) are one entity."""
 
     start: int
@@ -72,12 +72,12 @@ def detect_scheme(tag_rows: Iterable[Sequence[str]]) -> Scheme | None:
     return "IOB1" if inside_first > begin_elsewhere else "IOB2"
 
 
-def read_spans(tags: Sequence[str]) -> list[Span]:
+def read_spans(tags: Sequence[str]) -> list[EntitySpan]:
     """The entities of a tag sequence of any scheme, by the rule of conlleval.
 
     >>> read_spans(["I-P", "B-P", "O", "I-L", "I-P"])
-    [Span(start=0, end=1, type='P'), Span(start=1, end=2, type='P'), \
-Span(start=3, end=4, type='L'), Span(start=4, end=5, type='P')]
+    [EntitySpan(start=0, end=1, type='P'), EntitySpan(start=1, end=2, type='P'), \
+EntitySpan(start=3, end=4, type='L'), EntitySpan(start=4, end=5, type='P')]
     """
     spans = []
     start = -1
@@ -85,13 +85,13 @@ Span(start=3, end=4, type='L'), Span(start=4, end=5, type='P')]
     for index, tag in enumerate(tags):
         prefix, kind = split_tag(tag)
         if start >= 0 and _ends(previous, prefix, previous_kind, kind):
-            spans.append(Span(start, index, previous_kind))
+            spans.append(EntitySpan(start, index, previous_kind))
             start = -1
         if prefix != OUTSIDE and _starts(previous, prefix, previous_kind, kind):
             start = index
         previous, previous_kind = prefix, kind
     if start >= 0:
-        spans.append(Span(start, len(tags), previous_kind))
+        spans.append(EntitySpan(start, len(tags), previous_kind))
     return spans
 
 
@@ -103,16 +103,16 @@ def _starts(previous: str, prefix: str, previous_kind: str, kind: str) -> bool:
     return prefix in "BS" or previous in "ESO" or previous_kind != kind
 
 
-def write_spans(spans: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
+def write_spans(spans: Iterable[EntitySpan], length: int, scheme: Scheme) -> list[str]:
     """Spans as tags; spans are in order and do not overlap.
 
-    >>> write_spans([Span(0, 1, "P"), Span(1, 3, "P")], 4, "IOB1")
+    >>> write_spans([EntitySpan(0, 1, "P"), EntitySpan(1, 3, "P")], 4, "IOB1")
     ['I-P', 'B-P', 'I-P', 'O']
-    >>> write_spans([Span(0, 1, "P"), Span(1, 3, "P")], 4, "BIOES")
+    >>> write_spans([EntitySpan(0, 1, "P"), EntitySpan(1, 3, "P")], 4, "BIOES")
     ['S-P', 'B-P', 'E-P', 'O']
     """
     tags = [OUTSIDE] * length
-    before = Span(-1, -1, "")
+    before = EntitySpan(-1, -1, "")
     for span in spans:
         tail = f"-{span.type}" if span.type else ""
         tags[span.start : span.end] = ["I" + tail] * (span.end - span.start)

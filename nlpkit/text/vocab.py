@@ -214,7 +214,7 @@ class Vocab:
     # --- files ----------------------------------------------------------------------------------
 
     def dumps(self) -> str:
-        """The file as text, a line a token."""
+        """The file as text, one token per line."""
         return "".join(map(dump_entry, self.tokens, self.counts))
 
     def save(self, path: str) -> None:

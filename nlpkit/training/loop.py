@@ -131,7 +131,7 @@ class Trainer:
         return rate
 
     def fit(self) -> Iterator[Progress]:
-        """Train to the end, a record a step; stop reading after any of them and save()."""
+        """Train to the end, one record per step; stop reading after any of them and save()."""
         if not self.counters.dtype:
             self.counters.dtype = self._try_dtypes()
         while not self.finished:

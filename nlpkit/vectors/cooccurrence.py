@@ -128,7 +128,7 @@ class PairCounter:
     def _merged(self) -> Iterator[tuple[Keys, NDArray[np.float64]]]:
         """Runs merged: of each some entries are in memory, and as far as all of them reach, all
         entries are known."""
-        runs = [_Run(self._file, first, length) for first, length in self._runs]
+        runs = [_SortedRun(self._file, first, length) for first, length in self._runs]
         while True:
             runs = [run for run in runs if run.fill()]
             if not runs:
@@ -144,7 +144,7 @@ class PairCounter:
                 yield keys[some], totals[some]
 
 
-class _Run:
+class _SortedRun:
     """One sorted run of a file, read some entries at a time."""
 
     def __init__(self, file: object, first: int, length: int) -> None:

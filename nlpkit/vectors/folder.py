@@ -1,6 +1,7 @@
 """Vectors as a model folder: ``vocab.tsv`` for the words and ``vectors.npy`` to be memory-mapped.
 
 ``norms.npy``, the lengths of the vectors, may be there too: it saves one pass over the matrix.
+Documents that were learned beside the words are vectors of their own, ``FOLDER/documents``.
 The folder that ``word2vec train`` writes is of kind "word2vec"; what is converted or computed from
 other vectors is of kind "vectors". Both are read alike. Counts are 0 where nobody counted.
 """
@@ -18,7 +19,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.manifest import SMALL
 from nlpkit.npy import check_finite, read_array
 from nlpkit.registry import VECTORS, WORD2VEC
-from nlpkit.text.vocab import dump_entry
+from nlpkit.text.vocab import dump_entry, dump_words, read_words
 from nlpkit.vectors.ngrams import NgramVectors, TrainedRows
 from nlpkit.vectors.settings import parse_lengths
 from nlpkit.vectors.store import Vectors, row_norms
@@ -33,6 +34,7 @@ VOCAB = "vocab.tsv"
 MATRIX = "vectors.npy"
 NORMS = "norms.npy"
 CONTEXT = "context.npy"  # the words as predictions
+DOCUMENTS, DOCUMENT_NAMES = "documents.npy", "documents.txt"
 NGRAMS, BUCKETS, OWN = "ngrams.npy", "ngram-buckets.npy", "own.npy"
 
 
@@ -125,6 +127,40 @@ def _check_settings(config: modeldir.ModelConfig, dim: int, folder: Path) -> Non
 
 def _damaged(file: Path, why: str) -> NlpkitError:
     return NlpkitError(f"{file} is damaged: {why}", hint="train or convert the vectors again")
+
+
+def read_context(path: str) -> Floats | None:
+    """The output matrix of a word2vec folder, or nothing where vectors come without one."""
+    file = Path(path) / CONTEXT
+    if not file.is_file():
+        return None
+    context = read_array(file, "f4", dimensions=2)
+    shape = read_array(file.with_name(MATRIX), "f4", dimensions=2).shape
+    if context.shape != shape:
+        raise NlpkitError(f"{file} is {context.shape}, {MATRIX} {shape}", hint=schema.AGAIN)
+    check_finite(context, str(file))
+    return context
+
+
+def read_documents(path: str) -> Vectors:
+    """The documents of a word2vec folder as vectors, their ids in place of words."""
+    config = modeldir.load_config(path, kind=WORD2VEC)
+    folder = Path(path)
+    if not (folder / DOCUMENTS).is_file():
+        raise NlpkitError(f"{path} has learned no documents", hint="word2vec train `documents`")
+    matrix = read_array(folder / DOCUMENTS, "f4", dimensions=2)
+    _check_settings(config, matrix.shape[1], folder)
+    check_finite(matrix, str(folder / DOCUMENTS))
+    names = read_words(folder / DOCUMENT_NAMES)
+    if len(names) != len(matrix) or len(set(names)) != len(names):
+        raise _damaged(folder / DOCUMENTS, f"{len(matrix)} rows for {len(names)} ids")
+    return Vectors(names, matrix)
+
+
+def write_documents(folder: Path, documents: Vectors) -> None:
+    """The documents beside the words."""
+    modeldir.write_text(folder / DOCUMENT_NAMES, dump_words(documents.words))
+    modeldir.write_array(folder / DOCUMENTS, np.ascontiguousarray(documents.matrix))
 
 
 def write_folder(

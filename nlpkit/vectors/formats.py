@@ -12,7 +12,7 @@ from typing import Any
 from nlpkit import folders, textio
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors import folder
-from nlpkit.vectors.settings import Format
+from nlpkit.vectors.settings import VectorFormat
 from nlpkit.vectors.source import Source, open_source
 from nlpkit.vectors.store import Vectors
 
@@ -63,6 +63,7 @@ def load(path: str, *, errors: str = "strict", trained: bool = False) -> Vectors
 
     ``errors`` (strict, replace, ignore) is for words that are not UTF-8. With ``trained`` all that
     further training needs is read from fastText's ``.bin``, not only what questions need.
+    ``FOLDER/documents`` are the documents of a folder that has learned some.
 
     >>> load("glove.6B.50d.txt").get("the")  # doctest: +SKIP
     """
@@ -72,6 +73,9 @@ def load(path: str, *, errors: str = "strict", trained: bool = False) -> Vectors
 
         found = spacy.find(path)
         return folder.read_folder(path) if found is None else spacy.read(found)
+    model, name = os.path.split(path)
+    if name == "documents" and os.path.isdir(model) and not os.path.exists(path):
+        return folder.read_documents(model)
     from nlpkit.vectors import binaryformat, fasttext, textformat
 
     with open_source(path, errors) as source:
@@ -85,7 +89,7 @@ def load(path: str, *, errors: str = "strict", trained: bool = False) -> Vectors
         return binaryformat.read_binary(source, header)
 
 
-def format_of_name(path: str) -> Format:
+def format_of_name(path: str) -> VectorFormat:
     """The format that a file name suggests; a name without a known ending is a folder.
 
     >>> format_of_name("v.vec").value, format_of_name("v.bin").value, format_of_name("v").value
@@ -93,27 +97,31 @@ def format_of_name(path: str) -> Format:
     """
     name = os.path.basename(path).lower()
     if "glove" in name and name.endswith(".txt"):
-        return Format.GLOVE
-    endings = {".txt": Format.WORD2VEC, ".vec": Format.FASTTEXT, ".bin": Format.BINARY}
-    return endings.get(os.path.splitext(name)[1], Format.FOLDER)
+        return VectorFormat.GLOVE
+    endings = {
+        ".txt": VectorFormat.WORD2VEC,
+        ".vec": VectorFormat.FASTTEXT,
+        ".bin": VectorFormat.BINARY,
+    }
+    return endings.get(os.path.splitext(name)[1], VectorFormat.FOLDER)
 
 
 def save(
     vectors: Vectors,
     path: str,
-    format: Format | None = None,
+    format: VectorFormat | None = None,
     *,
     settings: dict[str, Any] | None = None,
     force: bool = False,
-) -> Format:
+) -> VectorFormat:
     """Write vectors whole or not at all, in the given format or the one the name suggests."""
     chosen = format_of_name(path) if format is None else format
-    if format is None and chosen is Format.BINARY and _has_trained_ngrams(vectors):
-        chosen = Format.FASTTEXT_BIN
+    if format is None and chosen is VectorFormat.BINARY and _has_trained_ngrams(vectors):
+        chosen = VectorFormat.FASTTEXT_BIN
     broken = next((word for word in vectors.words if "\n" in word or not word), None)
     if broken is not None:
         raise NlpkitError(f"no format can hold the word {broken!r}")
-    if chosen is Format.FOLDER:
+    if chosen is VectorFormat.FOLDER:
         folder.write_folder(vectors, path, settings=settings, force=force)
         return chosen
     if os.path.exists(path) and not force:
@@ -121,18 +129,18 @@ def save(
     from nlpkit.vectors import binaryformat, fasttext, textformat
 
     with textio.atomic_writer(path) as out:
-        if chosen is Format.FASTTEXT_BIN:
+        if chosen is VectorFormat.FASTTEXT_BIN:
             fasttext.write_fasttext(vectors, out, settings or {})
-        elif chosen is Format.BINARY:
+        elif chosen is VectorFormat.BINARY:
             binaryformat.write_binary(vectors, out)
         else:
-            textformat.write_text(vectors, out, header=chosen is not Format.GLOVE)
+            textformat.write_text(vectors, out, header=chosen is not VectorFormat.GLOVE)
     return chosen
 
 
-def keeps_ngrams(vectors: Vectors, written: Format) -> bool:
+def keeps_ngrams(vectors: Vectors, written: VectorFormat) -> bool:
     """Whether nothing is lost when vectors are written in a format."""
-    return vectors.subwords is None or written in (Format.FOLDER, Format.FASTTEXT_BIN)
+    return vectors.subwords is None or written in (VectorFormat.FOLDER, VectorFormat.FASTTEXT_BIN)
 
 
 def _has_trained_ngrams(vectors: Vectors) -> bool:

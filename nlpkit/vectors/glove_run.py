@@ -16,7 +16,7 @@ from nlpkit.training.run import Progress, Run
 from nlpkit.vectors.cooccurrence import PairCounter
 from nlpkit.vectors.formats import save
 from nlpkit.vectors.glove import GloveTrainer, Shards
-from nlpkit.vectors.settings import CountSettings, Format, plain_settings
+from nlpkit.vectors.settings import CountSettings, VectorFormat, plain_settings
 from nlpkit.vectors.store import Vectors
 from nlpkit.vectors.words import ListedWords
 
@@ -36,7 +36,7 @@ class GloveRun(Run):
         words: ListedWords,
         text_hash: str,
         settings: CountSettings,
-        format: Format | None = None,
+        format: VectorFormat | None = None,
     ) -> None:
         self.settings, self.words, self._hash, self._format = settings, words, text_hash, format
         counter = PairCounter(len(words), settings)

@@ -43,7 +43,7 @@ class AnalogyMethod(str, Enum):
     PAIR_DIRECTION = "pairdirection"
 
 
-class Format(str, Enum):
+class VectorFormat(str, Enum):
     """What can be written. ``fasttext`` is the ``.vec`` text file; ``fasttext-bin``, the ``.bin``
     model, needs vectors that have n-grams."""
 
@@ -166,10 +166,12 @@ class CountSettings:
 
 
 class TextMethod(str, Enum):
-    """The mean of a text's words, or SIF: frequent words count less (Arora et al. 2017)."""
+    """The mean of a text's words, SIF, in which frequent words count less (Arora et al. 2017), or
+    a paragraph vector, inferred by a model of documents (Le and Mikolov 2014)."""
 
     MEAN = "mean"
     SIF = "sif"
+    INFER = "infer"
 
 
 @dataclass(frozen=True)
@@ -177,13 +179,22 @@ class TextSettings:
     """How the words of a text become one vector."""
 
     method: TextMethod = option(
-        TextMethod.SIF, "mean: of all words; sif: frequent words count less.", group=MODEL
+        TextMethod.SIF,
+        "mean: of all words; sif: frequent words count less; infer: as a document of a model that "
+        "has learned documents.",
+        group=MODEL,
     )
     a: float = option(1e-3, "sif: a word counts a / (a + its share of text).", low=1e-9, high=1e3)
     common: bool = option(
         True,
         "sif: take out what the texts have in common.",
         flags=("--common/--keep-common",),
+    )
+    epochs: int = option(
+        20, "infer: passes over a text.", low=1, high=MOST_EPOCHS, metavar="N", group=TRAINING
+    )
+    seed: int = option(
+        1, "infer: seed of every random choice.", low=0, high=LARGEST_SEED, group=TRAINING
     )
 
     def __post_init__(self) -> None:

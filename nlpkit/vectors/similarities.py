@@ -38,7 +38,7 @@ class WordPair:
 
 
 def read_pairs(lines: Iterable[str], name: str) -> list[WordPair]:
-    """Two words and a score a line, between tabs, commas or spaces; # lines and a header skipped.
+    """Two words and a score per line, between tabs, commas or spaces; # lines and a header skipped.
 
     The score is the first number after the words, so that a column of word classes may stand
     between. JSON lines have word1, word2 (or first, second) and score (or similarity).

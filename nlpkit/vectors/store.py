@@ -16,7 +16,7 @@ import numpy as np
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.search import QUERIES_AT_ONCE, ScoreBlock, best_rows
-from nlpkit.vectors.settings import QUERY, AnalogyMethod, Format, Metric
+from nlpkit.vectors.settings import QUERY, AnalogyMethod, Metric, VectorFormat
 from nlpkit.vectors.words import ListedWords, Words, close_spellings
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class UnknownWord(NlpkitError, KeyError):
     """A word that has no vector."""
 
 
-class Subwords(Protocol):
+class SubwordVectors(Protocol):
     """Something that makes a vector for a word outside the vocabulary."""
 
     def vector(self, word: str) -> Floats | None: ...
@@ -67,7 +67,7 @@ class Vectors:
         matrix: Floats,
         *,
         norms: Floats | None = None,
-        subwords: Subwords | None = None,
+        subwords: SubwordVectors | None = None,
         duplicates: int = 0,
     ) -> None:
         self.words = ListedWords(words) if isinstance(words, list) else words
@@ -86,7 +86,7 @@ class Vectors:
         *,
         name: str,
         counts: NDArray[np.int64] | None = None,
-        subwords: Subwords | None = None,
+        subwords: SubwordVectors | None = None,
     ) -> Vectors:
         """Rows as a file gives them: the first of a repeated word is kept, NaN is refused.
 
@@ -123,14 +123,14 @@ class Vectors:
     def save(
         self,
         path: str | os.PathLike[str],
-        format: Format | str | None = None,
+        format: VectorFormat | str | None = None,
         *,
         force: bool = False,
     ) -> None:
         """Write a model folder, or a file in the format that is named or that its ending means."""
         from nlpkit.vectors.formats import save
 
-        save(self, os.fspath(path), None if format is None else Format(format), force=force)
+        save(self, os.fspath(path), None if format is None else VectorFormat(format), force=force)
 
     # --- one word -------------------------------------------------------------------------------
 

@@ -145,7 +145,7 @@ def read_text(source: Source) -> Vectors:
     if len(source.data) >= KERNEL_FROM_BYTES:
         from nlpkit.kernels.numbers import parse_rows as parse
 
-    def read_block(block: _Block) -> list[str]:
+    def read_block(block: _RowBlock) -> list[str]:
         data = block.bytes(source)
         rows = matrix[block.first_row : block.first_row + block.n_rows]
         edges = _line_edges(data) if parse is None else parse(np.frombuffer(data, np.uint8), rows)
@@ -157,7 +157,7 @@ def read_text(source: Source) -> Vectors:
 
 
 @dataclass(frozen=True)
-class _Block:
+class _RowBlock:
     """Whole lines of the file."""
 
     start: int
@@ -171,7 +171,7 @@ class _Block:
         return data if data.endswith(b"\n") else data + b"\n"
 
 
-def _blocks(source: Source, start: int) -> Iterator[_Block]:
+def _blocks(source: Source, start: int) -> Iterator[_RowBlock]:
     end = len(source.data)
     while end > start:  # empty lines at the end say nothing
         tail = source.data[max(start, end - BLOCK_BYTES) : end]
@@ -192,7 +192,7 @@ def _blocks(source: Source, start: int) -> Iterator[_Block]:
                     textio.refuse_long(source.name, line + first_row, longest)
             stop = end if cut < 0 else cut + 1
         n_rows = source.data[start:stop].count(b"\n") + (stop == end)
-        yield _Block(start, stop, first_row, n_rows, line + first_row)
+        yield _RowBlock(start, stop, first_row, n_rows, line + first_row)
         first_row += n_rows
         start = stop
 
@@ -206,7 +206,7 @@ def _line_edges(data: bytes) -> NDArray[np.int64]:
 
 def _finish_rows(
     source: Source,
-    block: _Block,
+    block: _RowBlock,
     data: bytes,
     rows: NDArray[np.float32],
     edges: NDArray[np.int64],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -127,8 +127,18 @@ class Line:
     words: Sequence[str]
 
 
+class Embedder(Protocol):
+    """Whatever turns texts into vectors."""
+
+    def embed(self, texts: Sequence[Sequence[str]]) -> Floats:
+        """A row for each text."""
+
+    def stream(self, texts: Iterable[Sequence[str]]) -> Iterator[Floats]:
+        """Rows for texts as they come, some at a time."""
+
+
 def search(
-    embedder: TextVectors, queries: Sequence[Sequence[str]], lines: Iterable[Line], n: int
+    embedder: Embedder, queries: Sequence[Sequence[str]], lines: Iterable[Line], n: int
 ) -> list[list[Found]]:
     """The ``n`` lines nearest to each query by cosine, best first; equal ones in their order.
 

@@ -11,7 +11,7 @@ changes no expected gradient, and it changes the work: a context word that lies 
 each noise word once, with weight six, instead of six times; every row comes from memory once a
 block; and what is left are products of small matrices (see ``tiles``).
 
-A block knows its words by their position p in the piece of text that is being read: ``word[p]``,
+A block knows its words by their position p in the chunk of text that is being read: ``word[p]``,
 and the window ``low[p]:high[p]`` around it.
 """
 
@@ -59,21 +59,30 @@ class Workspace(NamedTuple):
     errors: Floats  # (centres, width) CBOW: what the means should change by
     shares: Floats  # (centres, rows) CBOW: the weight of each word in each window
     change: Floats  # (4, width)
-    word: Ints  # (words,) the thinned-out piece of the corpus that is being read
+    word: Ints  # (words,) the subsampled chunk of the corpus that is being read
     row: Ints  # (words,) which input row each of its words is; the same array as `word`, or slots
     low: Ints  # (words,) its windows
     high: Ints  # (words,)
+    document: Ints  # (words,) which input row the document of each word is; or (0,) without any
     noise: Ints  # (noise,)
     covers: Ints  # (rows,) skip-gram: in how many windows a word lies
     weights: Floats  # (1, rows) how much one noise word counts
 
 
 def make_workspace(
-    centres: int, noise: int, window: int, width: int, words: int, *, slots: bool = False
+    centres: int,
+    noise: int,
+    window: int,
+    width: int,
+    words: int,
+    *,
+    slots: bool = False,
+    documents: bool = False,
 ) -> Workspace:
     """Room for blocks of that size, and for the tiles that reach over their edges.
 
-    With ``slots`` the input rows of words are not their own numbers.
+    With ``slots`` the input rows of words are not their own numbers; with ``documents`` each word
+    has one.
     """
     rows = centres + 2 * window + 2 * _SPARE
     outputs = noise + centres + 2 * ROWS
@@ -90,6 +99,7 @@ def make_workspace(
         row=np.zeros(words, dtype=np.int32) if slots else word,
         low=np.zeros(words, dtype=np.int32),
         high=np.zeros(words, dtype=np.int32),
+        document=np.zeros(words if documents else 0, dtype=np.int32),
         noise=np.zeros(noise, dtype=np.int32),
         covers=np.zeros(rows, dtype=np.int32),
         weights=aligned_zeros(1, rows),
@@ -238,9 +248,13 @@ def cbow_block(
     lr: np.float32,
     share: np.float32,
     measure: bool,
+    frozen: bool,
     space: Workspace,
 ) -> tuple[float, int]:
     """The mean (or sum) of a window predicts the centre. Returns the summed loss and centres.
+
+    Where words have documents, these belong to the window: that is PV-DM. When the words are
+    ``frozen``, the documents alone learn.
 
     With the mean h of C words as input, the gradient of each word is 1/C of the gradient e of h.
     Following word2vec.c, each word gets the whole of e: then h moves by e, as the one word of a
@@ -248,7 +262,7 @@ def cbow_block(
     """
     inputs, outputs, pairs, change = space.inputs, space.outputs, space.pairs, space.change
     hidden, errors, shares, weights = space.hidden, space.errors, space.shares, space.weights
-    noise = space.noise
+    noise, documents = space.noise, len(space.document) > 0
     word, low, high = space.word, space.low, space.high
     width = inputs.shape[1]
     start, stop = reach(first, last, window, low, high)
@@ -274,8 +288,11 @@ def cbow_block(
         clear(hidden, c, width)
         for r in range(tile):
             p = first + c + r
-            weight = _ONE / np.float32(high[p] - low[p] - 1) if mean else _ONE
+            size = high[p] - low[p] - 1 + documents
+            weight = _ONE / np.float32(size) if mean else _ONE
             add_row(hidden, c + r, weight, change, r, width)
+            if documents:
+                add_row(hidden, c + r, weight, input_rows, space.document[p], width)
 
     # Noise first: all of it with all windows.
     scores(outputs, 0, n_noise, hidden, 0, centres, width, pairs)
@@ -292,7 +309,7 @@ def cbow_block(
         clear(errors, c, width)
         add_products(errors, c, pairs, c, outputs, 0, n_noise, width)
     by_centre = pairs.T
-    for k in range(0, n_noise, ROWS):
+    for k in range(0, 0 if frozen else n_noise, ROWS):
         clear(change, 0, width)
         add_products(change, 0, by_centre, k, hidden, 0, centres, width)
         for r in range(min(ROWS, n_noise - k)):
@@ -306,9 +323,12 @@ def cbow_block(
         if measure:
             loss -= math.log(sigmoid(pairs[0, c]))
         add_row(errors, c, lr * step, outputs, n_noise + c, width)
-        add_row(output_rows, word[first + c], lr * step, hidden, c, width)
+        if not frozen:
+            add_row(output_rows, word[first + c], lr * step, hidden, c, width)
+        if documents:
+            add_row(input_rows, space.document[first + c], _ONE, errors, c, width)
 
-    for i in range(0, rows, ROWS):
+    for i in range(0, 0 if frozen else rows, ROWS):
         clear(change, 0, width)
         left, right = _centres_near(start + i, first, last, window, low, high)
         add_products(change, 0, shares, i, errors, left, right, width)

@@ -81,7 +81,7 @@ class Word2VecConfig:
         "Learning rate to start with.",
         low=0.0,
         high=10.0,
-        shown_default="0.025, 0.05 for cbow and subwords",
+        shown_default="0.025, 0.05 for cbow, subwords and documents",
         group=TRAINING,
     )
     min_lr: float = option(0.0001, "Learning rate to end with.", low=0.0, high=10.0, group=TRAINING)
@@ -104,11 +104,32 @@ class Word2VecConfig:
     buckets: int = option(
         2_000_000, "How many places n-grams are hashed into.", low=1, high=2**31 - 1
     )
+    documents: bool = option(
+        False,
+        "Learn a vector for each line too: PV-DBOW with skipgram, PV-DM with cbow.",
+    )
+    document_words: bool = option(
+        False, "PV-DBOW: train the words too, by skip-gram, beside the documents."
+    )
+    id_key: str | None = option(
+        None,
+        "The key or column that holds the id of a document.",
+        metavar="NAME",
+        flags=("--id-key", "--id-column"),
+        shown_default="lines are numbered",
+        group=DATA,
+    )
     phrases: int = option(
         0, "Passes that join frequent pairs: new_york.", low=0, high=10, group=DATA
     )
     phrase_threshold: float = option(
         100.0, "Join pairs so many times likelier than chance.", low=0.0, high=1e9, group=DATA
+    )
+    deterministic: bool = option(
+        False,
+        "The same bytes for the same seed and number of threads: each thread has its own copy of "
+        "all vectors, and they are merged in a fixed order.",
+        group=TRAINING,
     )
     seed: int = changed(TrainerSettings, "seed", 1)
     threads: int | None = None  # None is all available cores; 1 gives the same bits every time
@@ -131,14 +152,34 @@ class Word2VecConfig:
                     f"n-grams are trained by negative sampling, not {self.loss.value}",
                     hint="`loss` ns",
                 )
+        self._check_documents()
         _check("lr", self.starting_lr, self.min_lr, 10.0)
+
+    def _check_documents(self) -> None:
+        if self.documents:
+            if self.loss is not Loss.NS or self.subwords is not None:
+                what = "n-grams" if self.subwords is not None else f"`loss` {self.loss.value}"
+                raise NlpkitError(
+                    f"documents are trained by negative sampling of words, not with {what}",
+                    hint="`loss` ns, no `subwords`",
+                )
+            if self.document_words and self.arch is Arch.CBOW:
+                raise NlpkitError("PV-DM trains words anyway", hint="no `document_words`")
+        elif self.document_words or self.id_key is not None:
+            name = "document_words" if self.document_words else "id_key"
+            raise NlpkitError(f"`{name}` is for documents", hint="`documents` too")
+
+    @property
+    def words_are_outputs(self) -> bool:
+        """Whether words are learned as predictions only: nothing but documents predicts them."""
+        return self.documents and self.arch is Arch.SKIPGRAM and not self.document_words
 
     @property
     def starting_lr(self) -> float:
         """The learning rate to start with, whether given or not."""
         if self.lr is not None:
             return self.lr
-        plain = self.arch is Arch.SKIPGRAM and self.subwords is None
+        plain = self.arch is Arch.SKIPGRAM and self.subwords is None and not self.documents
         return 0.025 if plain else 0.05
 
     @property

@@ -1,4 +1,4 @@
-"""The CPU engine: which kernel trains a piece of the corpus, and with which tables."""
+"""The CPU engine: which kernel trains a chunk of the corpus, and with which tables."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
 from nlpkit.word2vec.exact import exact_piece
 from nlpkit.word2vec.huffman import HuffmanTree, build_tree
 from nlpkit.word2vec.kernels import cbow_piece, skipgram_piece
-from nlpkit.word2vec.sampling import keep_limits, make_noise
+from nlpkit.word2vec.sampling import keep_limits, make_noise, noise_probabilities
 from nlpkit.word2vec.store import LONGEST_SENTENCE, IdStore
 from nlpkit.word2vec.tiles import ROWS, aligned_zeros, padded
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from nlpkit.word2vec.tiles import Floats
 
 # Centre words to a block. Longer blocks read fewer rows, but all steps of a block start from the
@@ -28,7 +30,7 @@ BLOCK = 32
 # and costs some variety, and this many give it back. CBOW, which takes one step for a window where
 # skip-gram takes one for each word of it, needs more. Rounded up to whole tiles.
 SHARED_NOISE = {Arch.SKIPGRAM: 3, Arch.CBOW: 6}
-# Most frequent words whose rows every thread has copies of while it trains a piece: where several
+# Most frequent words whose rows every thread has copies of while it trains a chunk: where several
 # write to the same rows all the time, the processor spends its time on carrying them to and fro.
 HOT_WORDS = 256
 
@@ -44,10 +46,10 @@ class Worker:
 
 
 class CpuEngine:
-    """Both matrices in memory, and a function that trains on one piece. Threads may call it at
+    """Both matrices in memory, and a function that trains on one chunk. Threads may call it at
     once, each as a worker of its own: they write to the same rows without locks (Hogwild), and
     lose an update now and then, which does no harm. Of hot rows they change copies, and what has
-    changed is added to the rows when a piece is done."""
+    changed is added to the rows when a chunk is done."""
 
     def __init__(
         self,
@@ -82,8 +84,7 @@ class CpuEngine:
         elif config.loss is Loss.SOFTMAX:
             self.outputs_per_block = len(store.words)
         else:
-            tiles = -(-config.negative * SHARED_NOISE[config.arch] // ROWS)
-            self.outputs_per_block = tiles * ROWS
+            self.outputs_per_block = noise_per_block(config)
 
     def matrices(self) -> tuple[Floats, Floats]:
         """The rows of inputs, and of what is predicted: (inputs or vocabulary, dim)."""
@@ -111,9 +112,9 @@ class CpuEngine:
         return Worker(space, own, np.empty((2, self.hot, self.width), np.float32))
 
     def check_piece(self, start: int, stop: int) -> None:
-        """Kernels check no bounds: refuse what is no piece of the corpus."""
+        """Kernels check no bounds: refuse what is no chunk of the corpus."""
         if not 0 <= start <= stop <= len(self.ids) or stop - start > self.longest_piece:
-            raise IndexError(f"ids {start}:{stop} are no piece")
+            raise IndexError(f"ids {start}:{stop} are no chunk")
 
     def train_piece(
         self, number: int, start: int, stop: int, lr: float, worker: Worker
@@ -152,6 +153,26 @@ class CpuEngine:
             for matrix, before in zip(self.copied, worker.before, strict=False):
                 matrix[: self.hot] += share * (matrix[own] - before)
 
+    def updates_per_row(
+        self, counts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """How often the text updates each input and each output row, about."""
+        kept = counts * (self.keep / np.float64(2**32 - 1))  # (vocabulary,)
+        if self.config.loss is Loss.HS:
+            lengths = np.diff(self.tree.starts)
+            outputs = np.zeros(len(self.output))
+            np.add.at(outputs, self.tree.nodes, np.repeat(kept, lengths))
+        elif self.config.loss is Loss.SOFTMAX:
+            outputs = np.full(len(kept), kept.sum())
+        else:
+            share = noise_probabilities(counts, self.config.ns_exponent)
+            outputs = kept + share * kept.sum() * self.outputs_per_block / BLOCK
+        return self.input_updates(kept), outputs[: len(self.output)]
+
+    def input_updates(self, kept: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same for input rows, by how often each word occurs; others are met by few."""
+        return np.concatenate([kept, np.zeros(self.inputs - self.vocabulary)])
+
     def compile(self) -> None:
         """Compile or load the kernel, by training on nothing."""
         self.train_piece(0, 0, 0, 0.0, self.make_worker())
@@ -160,7 +181,20 @@ class CpuEngine:
 _NO_TREE = HuffmanTree(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
 
 
+def noise_per_block(config: Word2VecConfig) -> int:
+    """Noise words that a block shares, in whole tiles.
+
+    >>> noise_per_block(Word2VecConfig(negative=5))
+    16
+    """
+    return -(-config.negative * SHARED_NOISE[config.arch] // ROWS) * ROWS
+
+
 def kernels_are_compiled(config: Word2VecConfig) -> bool:
     """Whether the kernel for these settings needs no compiler any more."""
     kernel: Any = skipgram_piece if config.arch is Arch.SKIPGRAM else cbow_piece
+    if config.documents:
+        from nlpkit.word2vec.document_kernels import document_piece
+
+        kernel = document_piece
     return is_compiled(exact_piece if config.loss is not Loss.NS else kernel)

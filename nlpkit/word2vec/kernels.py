@@ -1,8 +1,8 @@
-"""What one thread does with a piece of the corpus, for negative sampling.
+"""What one thread does with a chunk of the corpus, for negative sampling.
 
-A piece is read from the ids, subsampled and cut into windows; then it is trained block by block.
-All chance in a piece comes from the seed and the piece's number, so that a run can stop between
-two pieces and go on later as if it had not.
+A chunk is read from the ids, subsampled and cut into windows; then it is trained block by block.
+All chance in a chunk comes from the seed and the chunk's number, so that a run can stop between
+two chunks and go on later as if it had not.
 
 Of the rows of the ``hot`` most frequent words a thread may have copies, which begin ``own`` rows
 further on.
@@ -28,7 +28,8 @@ MEASURE_EVERY = 16
 
 
 @kernel()
-def _to_copies(rows: NDArray[np.int32], hot: int, own: int) -> None:
+def to_copies(rows: NDArray[np.int32], hot: int, own: int) -> None:
+    """Rows of hot words become those of a thread's copies."""
     if hot:
         for i in range(len(rows)):
             if rows[i] < hot:
@@ -68,12 +69,12 @@ def skipgram_piece(
         space.low,
         space.high,
     )
-    _to_copies(space.word[:n], hot, own)
+    to_copies(space.word[:n], hot, own)
     loss = 0.0
     measured = 0
     for first in range(0, n, block):
         state = draw_noise(state, noise.limits, noise.guide, space.noise)
-        _to_copies(space.noise, hot, own)
+        to_copies(space.noise, hot, own)
         measure = (first // block) % MEASURE_EVERY == 0
         block_loss, pairs = skipgram_block(
             input_rows, output_rows, first, min(first + block, n), window, lr, share, measure, space
@@ -118,16 +119,16 @@ def cbow_piece(
         space.low,
         space.high,
     )
-    _to_copies(space.word[:n], hot, own)
+    to_copies(space.word[:n], hot, own)
     loss = 0.0
     measured = 0
     for first in range(0, n, block):
         state = draw_noise(state, noise.limits, noise.guide, space.noise)
-        _to_copies(space.noise, hot, own)
+        to_copies(space.noise, hot, own)
         measure = (first // block) % MEASURE_EVERY == 0
         last = min(first + block, n)
         block_loss, centres = cbow_block(
-            input_rows, output_rows, first, last, window, mean, lr, share, measure, space
+            input_rows, output_rows, first, last, window, mean, lr, share, measure, False, space
         )
         if measure:
             loss += block_loss

@@ -117,6 +117,21 @@ def draw_noise(
     return state
 
 
+@kernel(forceinline=True)
+def draw_window(
+    state: np.uint64, limit: np.uint32, window: int, shrink: bool
+) -> tuple[np.uint64, int]:
+    """How many words to each side of a word are its window; 0 when the word is dropped."""
+    state = advance(state)
+    if np.uint32(state >> _HALF) > limit:
+        return state, 0
+    half = window
+    if shrink:  # 1..window, from bits that did not decide about keeping
+        bits = (state >> np.uint64(8)) & np.uint64(0xFFFFFF)
+        half = 1 + np.int64((bits * np.uint64(window)) >> np.uint64(24))
+    return state, half
+
+
 @kernel()
 def read_windows(
     state: np.uint64,
@@ -142,12 +157,8 @@ def read_windows(
         is_last = here < 0
         if is_last:
             here = ~here
-        state = advance(state)
-        if np.uint32(state >> _HALF) <= keep[here]:
-            half = window
-            if shrink:  # 1..window, from bits that did not decide about keeping
-                bits = (state >> np.uint64(8)) & np.uint64(0xFFFFFF)
-                half = 1 + np.int64((bits * np.uint64(window)) >> np.uint64(24))
+        state, half = draw_window(state, keep[here], window, shrink)
+        if half:
             word[n] = here
             low[n] = max(first, n - half)
             high[n] = n + half + 1

@@ -26,9 +26,11 @@ from nlpkit.errors import NlpkitError
 from nlpkit.kernels.compiling import kernel
 from nlpkit.kernels.wordcount import LINE_END, WordTable
 from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.records import RecordBlock, plain_blocks
 from nlpkit.text.vocab import Vocab
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 from nlpkit.word2vec.config import Word2VecConfig
+from nlpkit.word2vec.documents import Documents, Names, named_lines, sentences_of_lines
 from nlpkit.word2vec.phrases import join_phrases
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class IdStore:
     words: list[str]
     counts: NDArray[np.int64]  # (vocabulary,)
     text_words: int  # in the text, before rare words were dropped
+    documents: Documents | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -71,6 +74,8 @@ class IdStore:
             raise NlpkitError(f"counts add up to more than {_MOST_WORDS:,}")
         if not len(self.ids) or self.ids[-1] >= 0:
             raise NlpkitError("the last word must end a sentence")
+        if self.documents is not None:
+            self.documents.check(self.ids)
         wrong = _first_wrong(self.ids, len(self.words), LONGEST_SENTENCE)
         if wrong >= 0:
             raise NlpkitError(
@@ -79,7 +84,7 @@ class IdStore:
             )
 
     def cuts(self, words: int) -> NDArray[np.int64]:
-        """Positions that cut the corpus into pieces of about ``words`` whole sentences' words."""
+        """Positions that cut the corpus into chunks of about ``words`` whole sentences' words."""
         cuts = [0]
         while cuts[-1] < len(self.ids):
             cuts.append(_sentence_end(self.ids, min(cuts[-1] + words, len(self.ids)) - 1) + 1)
@@ -114,18 +119,24 @@ class StoreBuilder:
         ids[-1] = LINE_END
         self._append(ids)
 
+    def counted(self) -> tuple[list[str], NDArray[np.int64]]:
+        """The words so far, and how often each was seen."""
+        words = [*self._table.words(), *self._ids_of_tokens]
+        return words, np.array([*self._table.counts, *self._token_counts], dtype=np.int64)
+
     def finish(
         self,
         config: Word2VecConfig,
         vocabulary: tuple[Sequence[str], Sequence[int]] | None = None,
+        names: list[str] | None = None,
     ) -> IdStore:
         """Choose the words, or take a given vocabulary's, and renumber the ids.
 
         A given vocabulary keeps its order and its counts: they say how frequent a word is.
+        ``names`` are those of the lines, where these are documents.
         """
         ids = self._mapped()
-        words = [*self._table.words(), *self._ids_of_tokens]
-        counts = np.array([*self._table.counts, *self._token_counts], dtype=np.int64)
+        words, counts = self.counted()
         text_words = int(counts.sum())
         for _ in range(config.phrases):
             length, words, counts = join_phrases(
@@ -138,7 +149,7 @@ class StoreBuilder:
             )
             ids = ids[:length]
         if vocabulary is None:
-            order = _by_frequency(words, counts, config.min_count, config.max_vocab)
+            order = by_frequency(words, counts, config.min_count, config.max_vocab)
             kept_words, kept_counts = [words[i] for i in order], counts[order]
         else:
             kept_words = list(vocabulary[0])
@@ -148,6 +159,9 @@ class StoreBuilder:
         final = np.full(len(words), -1, dtype=np.int32)
         seen = np.flatnonzero(order >= 0)
         final[order[seen]] = seen
+        documents = None
+        if names is not None:
+            documents = Documents(names, sentences_of_lines(ids, final, LONGEST_SENTENCE))
         ids = ids[: self._rewrite(ids, lambda part: _renumber(part, final, LONGEST_SENTENCE))]
         if not len(ids):
             least = "" if vocabulary else f" occurs {config.min_count} times or more"
@@ -156,7 +170,7 @@ class StoreBuilder:
                 hint="more text, or a lower `min_count`",
             )
         ids.flags.writeable = False  # one type, and one compiled kernel, for all stores
-        return IdStore(ids, kept_words, kept_counts, text_words)
+        return IdStore(ids, kept_words, kept_counts, text_words, documents)
 
     def _append(self, ids: NDArray[np.int32]) -> None:
         data = ids.view(np.uint8).data
@@ -202,13 +216,16 @@ def build_store(
     ['a', 'b']
     """
     builder = StoreBuilder(memory_limit)
+    names = Names()
     for block in blocks:
         builder.add_block(block)
-    return builder.finish(config)
+        for _ in range(block.count(b"\n") + (not block.endswith(b"\n")) if config.documents else 0):
+            names.add(str(len(names) + 1), "-", len(names) + 1)
+    return builder.finish(config, names=names.listed() if config.documents else None)
 
 
 def read_corpus(
-    blocks: Iterable[Block],
+    blocks: Iterable[TextBlock],
     config: Word2VecConfig,
     tokens: TokenSettings,
     *,
@@ -220,22 +237,46 @@ def read_corpus(
 
     ``on_read`` is called with the number of bytes read so far.
     """
-    given = _read_vocab(vocab)
-    digest = hashlib.blake2b(digest_size=16)
+    given = read_vocab(vocab)
     builder = StoreBuilder()
+    names = Names() if config.documents else None
+    data_hash = fill_store(builder, blocks, config, tokens, errors, names, on_read)
+    return builder.finish(config, given, None if names is None else names.listed()), data_hash
+
+
+def fill_store(
+    builder: StoreBuilder,
+    blocks: Iterable[TextBlock],
+    config: Word2VecConfig,
+    tokens: TokenSettings,
+    errors: str = "strict",
+    names: Names | None = None,
+    on_read: Callable[[int], None] = lambda size: None,
+) -> str:
+    """Read a text into a builder; returns its hash. ``names`` hears the ids of documents."""
+    digest = hashlib.blake2b(digest_size=16)
     pipeline = Tokens(tokens)
     size = 0
-    for block in blocks:
+    for source in blocks:
+        block = _plain(source, names, config.id_key, errors)
         text = block.text(errors)  # says where bytes are not UTF-8
         if not tokens.is_plain_split:
             for line in block.lines(errors):
                 builder.add_sentence(pipeline.shown(line))
         else:
             builder.add_block(block.data if errors == "strict" else text.encode("utf-8"))
-        digest.update(block.data)
-        size += len(block.data)
+        digest.update(source.data)
+        size += len(source.data)
         on_read(size)
-    return builder.finish(config, given), digest.hexdigest()
+    return digest.hexdigest()
+
+
+def _plain(block: TextBlock, names: Names | None, key: str | None, errors: str) -> TextBlock:
+    """A block of plain lines; of documents, all ids are heard by ``names``."""
+    if names is None:
+        return next(plain_blocks([block], errors)) if isinstance(block, RecordBlock) else block
+    lines = "".join(f"{line}\n" for line in named_lines(block, names, key, errors))
+    return TextBlock(lines.encode("utf-8", "replace"), block.source, block.first_line)
 
 
 def read_sentences(
@@ -246,16 +287,20 @@ def read_sentences(
     >>> read_sentences([["New York", "is", "big"]], Word2VecConfig(min_count=1))[0].words
     ['New York', 'big', 'is']
     """
-    given = _read_vocab(vocab)
+    given = read_vocab(vocab)
     digest = hashlib.blake2b(digest_size=16)
     builder = StoreBuilder()
+    names: list[str] | None = [] if config.documents else None
     for tokens in sentences:
         builder.add_sentence(tokens)
         digest.update(f"{' '.join(tokens)}\n".encode())
-    return builder.finish(config, given), digest.hexdigest()
+        if names is not None:
+            names.append(str(len(names) + 1))
+    return builder.finish(config, given, names), digest.hexdigest()
 
 
-def _read_vocab(path: str | None) -> tuple[list[str], list[int]] | None:
+def read_vocab(path: str | None) -> tuple[list[str], list[int]] | None:
+    """The words of a vocabulary file and their counts."""
     if path is None:
         return None
     vocab = Vocab.load(path)
@@ -263,7 +308,7 @@ def _read_vocab(path: str | None) -> tuple[list[str], list[int]] | None:
     return vocab.tokens[special:], vocab.counts[special:]
 
 
-def _by_frequency(
+def by_frequency(
     words: list[str], counts: NDArray[np.int64], min_count: int, max_vocab: int | None
 ) -> NDArray[np.int64]:
     """Ids of the words to keep, by falling count, ties by word, so that they never depend on order

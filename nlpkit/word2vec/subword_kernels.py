@@ -1,4 +1,4 @@
-"""What one thread does with a piece of the corpus when words are made of their character n-grams.
+"""What one thread does with a chunk of the corpus when words are made of their character n-grams.
 
 A word vector is the mean of its own row and the rows of its n-grams, some fifteen rows. fastText
 gathers them anew for every pair of words and adds the change of each pair to all of them. Here the
@@ -151,7 +151,17 @@ def subword_piece(
             measure = (first // block) % MEASURE_EVERY == 0
             if cbow:
                 found, count = cbow_block(
-                    at.vectors, output_rows, first, last, window, mean, lr, share, measure, space
+                    at.vectors,
+                    output_rows,
+                    first,
+                    last,
+                    window,
+                    mean,
+                    lr,
+                    share,
+                    measure,
+                    False,
+                    space,
                 )
             else:
                 found, count = skipgram_block(

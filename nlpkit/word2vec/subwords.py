@@ -106,6 +106,12 @@ class SubwordEngine(CpuEngine):
         at = make_span_space(SPAN, self.config.window, self.width, self.vocabulary)
         return Worker(space, worker.own, worker.before, at)
 
+    def input_updates(self, kept: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A row is updated with each word that it is part of."""
+        updates = np.zeros(self.inputs)
+        np.add.at(updates, self.table.rows, np.repeat(kept, np.diff(self.table.starts)))
+        return updates
+
     def train_piece(
         self, number: int, start: int, stop: int, lr: float, worker: Worker
     ) -> tuple[float, int]:

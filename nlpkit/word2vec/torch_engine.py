@@ -29,7 +29,7 @@ NOISE_WORDS = 64  # that a batch shares
 
 
 class TorchEngine:
-    """Both matrices on a device, and a function that trains on one piece of the corpus."""
+    """Both matrices on a device, and a function that trains on one chunk of the corpus."""
 
     def __init__(
         self, store: IdStore, config: Word2VecConfig, words_per_piece: int, device: str
@@ -71,7 +71,7 @@ class TorchEngine:
         self.output[rows] = torch.from_numpy(np.array(outputs)).to(self.device)
 
     def make_worker(self) -> list[np.ndarray]:
-        """Memory for the words of a piece and their windows."""
+        """Memory for the words of a chunk and their windows."""
         return [np.zeros(self.longest_piece, dtype=np.int32) for _ in range(3)]
 
     def compile(self) -> None:

@@ -1,11 +1,12 @@
-"""Training: pieces of the corpus, handed to threads, epoch after epoch, with a falling step.
+"""Training: chunks of the corpus, handed to threads, epoch after epoch, at a decaying rate.
 
 Pieces come in a new random order in each epoch: text that was collected source by source would
 otherwise be learned source by source, and the last one best.
 
-The order, the learning rate and all chance of a piece depend on the seed and the number of the
-piece only. So the whole state of a run is the two matrices and how many pieces are done, and a run
-on one thread that was interrupted and resumed gives the bits of one that was not.
+The order, the learning rate and all chance of a chunk depend on the seed and the number of the
+chunk only. So the whole state of a run is the two matrices and how many chunks are done, and a run
+on one thread that was interrupted and resumed gives the bits of one that was not. So does a
+deterministic run on several, whose threads train copies of the matrices (see ``replicas``).
 """
 
 from __future__ import annotations
@@ -15,84 +16,40 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nlpkit.errors import NlpkitError
 from nlpkit.memory import check_memory
-from nlpkit.training.run import Progress
-from nlpkit.vectors.settings import parse_lengths
 from nlpkit.word2vec.config import Loss, Word2VecConfig
+from nlpkit.word2vec.engines import EngineName, make_engine, ngram_table
+from nlpkit.word2vec.state import ROWS_AT_ONCE, TrainState, WordProgress
 from nlpkit.word2vec.store import IdStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nlpkit.vectors.ngrams import NgramVectors
-    from nlpkit.word2vec.subwords import NgramTable
+    from nlpkit.word2vec.exchange import Exchange, Peers
+    from nlpkit.word2vec.replicas import Replicas
     from nlpkit.word2vec.tiles import Floats
-
-EngineName = Literal["numba", "torch"]
 
 # Small enough for the learning rate to fall smoothly and for threads to end together.
 MOST_WORDS_PER_PIECE = 20_000
 LEAST_WORDS_PER_PIECE = 1_000
 PIECES_PER_EPOCH = 100  # of a small corpus
 SECONDS_PER_ROUND = 0.5  # between two progress records
-_ROWS_AT_ONCE = 4096
 
 
-@dataclass(frozen=True, kw_only=True)
-class WordProgress(Progress):
-    """Where training stands; a step is a chunk, and ``due`` is when an epoch has ended."""
-
-    epoch: int  # from 1
-    epochs: int
-    words: int  # trained on, over all epochs
-
-
-@dataclass(frozen=True)
-class TrainState:
-    """All that is needed to go on."""
-
-    input: Floats  # (vocabulary, dim) the word vectors; with n-grams, the rows of these after them
-    output: Floats  # (vocabulary, dim) of the words as predictions, or of the tree's nodes
-    pieces_done: int = 0
-    loss_sum: float = 0.0  # of the epoch under way
-    loss_count: int = 0
-
-    def check(self, inputs: int, outputs: int, dim: int, pieces: int) -> None:
-        """Refuse a state that is not one of so many rows and so many pieces in all."""
-        for matrix, rows in ((self.input, inputs), (self.output, outputs)):
-            shape = (rows, dim)
-            if matrix.shape != shape or matrix.dtype != np.float32:
-                raise NlpkitError(
-                    f"the checkpoint has {matrix.dtype} vectors of shape {matrix.shape}, "
-                    f"the corpus needs {shape}",
-                    hint="the text and the settings the run was started with",
-                )
-            for start in range(0, len(matrix), _ROWS_AT_ONCE):
-                if not np.isfinite(matrix[start : start + _ROWS_AT_ONCE]).all():
-                    raise NlpkitError("the checkpoint has vectors that are not finite")
-        for name, value, most in (
-            ("pieces_done", self.pieces_done, pieces),
-            ("loss_count", self.loss_count, 2**63),
-        ):
-            if type(value) is not int or not 0 <= value <= most:
-                raise NlpkitError(f"the checkpoint has {name} {value!r}, not 0 to {most}")
-        if type(self.loss_sum) not in (int, float) or not np.isfinite(self.loss_sum):
-            raise NlpkitError(f"the checkpoint has loss_sum {self.loss_sum!r}, not a number")
-
-
-class Trainer:
+class Word2VecTrainer:
     """Trains word vectors; ``train()`` yields progress, and between two records it may be left.
 
     >>> from nlpkit.word2vec.store import build_store
     >>> config = Word2VecConfig(dim=8, min_count=1, epochs=2, threads=1)
-    >>> trainer = Trainer(build_store([b"a b c a b\\n" * 50], config), config)
+    >>> trainer = Word2VecTrainer(build_store([b"a b c a b\\n" * 50], config), config)
     >>> [record.epoch for record in trainer.train() if record.due]
     [1, 2]
     >>> trainer.state().input.shape
@@ -113,24 +70,47 @@ class Trainer:
         buckets: NDArray[np.int64] | None = None,
     ) -> None:
         self.config = config
-        self.ngrams = _ngram_table(store, config, buckets, init_ngrams)
+        self.ngrams = ngram_table(store, config, buckets, init_ngrams)
         store.check()
-        piece = min(
+        chunk = min(
             max(len(store) // PIECES_PER_EPOCH, LEAST_WORDS_PER_PIECE), MOST_WORDS_PER_PIECE
         )
-        self._cuts = store.cuts(piece)
+        self._cuts = store.cuts(chunk)
         engine = engine or ("numba" if device == "cpu" else "torch")
         self.engine, self.device = engine, device
         rows = len(store.words) + (0 if self.ngrams is None else len(self.ngrams))
+        if config.documents:
+            if store.documents is None:
+                raise NlpkitError("the corpus has no documents")
+            rows += len(store.documents.names)
         if device == "cpu":
+            copies = config.workers + 1 if config.deterministic and config.workers > 1 else 1
             check_memory(
-                (rows + len(store.words)) * config.dim * 4,
+                (rows + len(store.words)) * config.dim * 4 * copies,
                 f"training {rows:,} vectors of {config.dim:,} dimensions",
                 hint="a lower `dim` or `max_vocab`, or a higher `min_count`",
             )
-        self._engine = _make_engine(store, config, piece, device, engine, self.ngrams)
         self._workers = config.workers if engine == "numba" else 1
-        self._pieces_done = resume.pieces_done if resume else 0
+        self._engine: Any
+        self._replicas: Replicas | None = None
+        self._exchange: Exchange | None = None
+        if config.deterministic and self._workers > 1:
+            from nlpkit.word2vec.replicas import Replicas
+
+            alone = replace(config, threads=1)
+            self._replicas = Replicas(
+                [
+                    make_engine(store, alone, chunk, device, engine, self.ngrams)
+                    for _ in range(self._workers)
+                ],
+                store.counts,
+                len(store),
+                chunk,
+            )
+            self._engine = self._replicas
+        else:
+            self._engine = make_engine(store, config, chunk, device, engine, self.ngrams)
+        self._chunks_done = resume.chunks_done if resume else 0
         self._loss_sum = resume.loss_sum if resume else 0.0
         self._loss_count = resume.loss_count if resume else 0
         if resume is None:
@@ -140,12 +120,15 @@ class Trainer:
             self._start_afresh(store, random, init, trained)
             if self.ngrams is not None:
                 self._start_ngrams(len(store.words), random, init_ngrams)
+            if store.documents is not None and config.documents:
+                self._start_documents(len(store.words), random, store.documents.with_words)
         else:
-            pieces = config.epochs * (len(self._cuts) - 1)
-            resume.check(rows, len(store.words), config.dim, pieces)
+            chunks = config.epochs * (len(self._cuts) - 1)
+            resume.check(rows, len(store.words), config.dim, chunks)
             self._engine.set_rows(slice(0, rows), resume.input)
             self._engine.set_outputs(slice(0, len(store.words)), resume.output)
-        self._order = np.zeros(0, dtype=np.int64)  # of the pieces in the epoch under way
+        self._first_number = 0  # of the chunks: those of other processes have other chances
+        self._order = np.zeros(0, dtype=np.int64)  # of the chunks in the epoch under way
         self._lock = threading.Lock()
         self._stopping = False
 
@@ -166,8 +149,8 @@ class Trainer:
                     hint=f"`dim` {init[1].shape[1]}",
                 )
             place = {word: i for i, word in enumerate(init[0])}
-        for start in range(0, len(store.words), _ROWS_AT_ONCE):
-            words = store.words[start : start + _ROWS_AT_ONCE]
+        for start in range(0, len(store.words), ROWS_AT_ONCE):
+            words = store.words[start : start + ROWS_AT_ONCE]
             rows = _small_rows(random, len(words), dim)
             outputs = np.zeros_like(rows)
             for i, word in enumerate(words):
@@ -184,18 +167,51 @@ class Trainer:
     ) -> None:
         """The rows after those of the words: as ``init`` has them, else small and random."""
         assert self.ngrams is not None
-        for start in range(0, len(self.ngrams), _ROWS_AT_ONCE):
-            buckets = self.ngrams.buckets[start : start + _ROWS_AT_ONCE]
+        for start in range(0, len(self.ngrams), ROWS_AT_ONCE):
+            buckets = self.ngrams.buckets[start : start + ROWS_AT_ONCE]
             rows = _small_rows(random, len(buckets), self.config.dim)
             if init is not None:
                 places, there = init.places(buckets)
                 rows[there] = init.table[places[there]]
             self._engine.set_rows(slice(first + start, first + start + len(buckets)), rows)
 
+    def _start_documents(
+        self, first: int, random: np.random.Generator, with_words: NDArray[np.bool_]
+    ) -> None:
+        """The rows after those of the words; a document without a known word has zeros."""
+        for start in range(0, len(with_words), ROWS_AT_ONCE):
+            here = with_words[start : start + ROWS_AT_ONCE]
+            rows = _small_rows(random, len(here), self.config.dim) * here[:, None]
+            self._engine.set_rows(slice(first + start, first + start + len(here)), rows)
+
     def state(self) -> TrainState:
         """The state after the last record; its matrices change when training goes on."""
         inputs, outputs = self._engine.matrices()
-        return TrainState(inputs, outputs, self._pieces_done, self._loss_sum, self._loss_count)
+        return TrainState(inputs, outputs, self._chunks_done, self._loss_sum, self._loss_count)
+
+    def join(self, peers: Peers, counts: NDArray[np.int64]) -> None:
+        """Train together with other processes, each on a text of its own."""
+        from nlpkit.word2vec.exchange import Exchange
+
+        chunks = len(self._cuts) - 1
+        self._first_number = peers.rank << 40
+        self._exchange = Exchange(peers, self._engine, counts, int(self._cuts[-1]), chunks)
+
+    @property
+    def rounds_done(self) -> int:
+        """Exchanges with other processes so far."""
+        assert self._exchange is not None
+        chunks, rounds = len(self._cuts) - 1, self._exchange.rounds
+        epoch, rest = divmod(self._chunks_done, chunks)
+        return epoch * rounds + -(-rest * rounds // chunks)
+
+    def start_together(self, rounds_done: int) -> None:
+        """Begin, or go on, where the first process is."""
+        assert self._exchange is not None
+        chunks, rounds = len(self._cuts) - 1, self._exchange.rounds
+        epoch, rest = divmod(rounds_done, rounds)
+        self._chunks_done = epoch * chunks + chunks * rest // rounds
+        self._exchange.start()
 
     @property
     def is_compiled(self) -> bool:
@@ -216,18 +232,28 @@ class Trainer:
         per_epoch = len(self._cuts) - 1
         workers = [self._engine.make_worker() for _ in range(self._workers)]
         words_total = self.config.epochs * int(self._cuts[-1])
-        fraction_before = self._fraction(self._pieces_done)
+        fraction_before = self._fraction(self._chunks_done)
         seconds = 0.0  # of training: what is done with a record takes its own time
         round_size = self._workers
         with ThreadPoolExecutor(self._workers) as pool:
-            while self._pieces_done < self.config.epochs * per_epoch:
-                if self._pieces_done % per_epoch == 0:
+            while self._chunks_done < self.config.epochs * per_epoch:
+                if self._chunks_done % per_epoch == 0:
                     self._loss_sum, self._loss_count = 0.0, 0
-                epoch = self._pieces_done // per_epoch + 1
+                epoch = self._chunks_done // per_epoch + 1
                 self._order = _shuffled(per_epoch, self.config.seed, epoch)
-                until = min(self._pieces_done + round_size, epoch * per_epoch)
-                begun, round_size = time.perf_counter(), until - self._pieces_done
-                self._run_round(pool, until, workers)
+                if self._replicas is not None:  # a round ends where the copies are equal
+                    round_size = self._replicas.round_size(round_size)
+                until = min(self._chunks_done + round_size, epoch * per_epoch)
+                if self._exchange is not None:
+                    done = (epoch - 1) * per_epoch
+                    until = done + self._exchange.stop_after(self._chunks_done - done, per_epoch)
+                begun, round_size = time.perf_counter(), until - self._chunks_done
+                if self._replicas is None:
+                    self._run_round(pool, until, workers)
+                else:
+                    self._run_merged(pool, until, workers)
+                if self._exchange is not None:
+                    self._exchange.merge()
                 if not np.isfinite(self._loss_sum):
                     raise NlpkitError(
                         f"the loss became {self._loss_sum} in epoch {epoch}",
@@ -253,10 +279,10 @@ class Trainer:
     @property
     def finished(self) -> bool:
         """Whether the last epoch has ended."""
-        return self._pieces_done >= self.config.epochs * (len(self._cuts) - 1)
+        return self._chunks_done >= self.config.epochs * (len(self._cuts) - 1)
 
     def _run_round(self, pool: ThreadPoolExecutor, until: int, workers: list[Any]) -> None:
-        """Train pieces up to a number; whatever happens, each piece begun is finished."""
+        """Train chunks up to a number; whatever happens, each chunk begun is finished."""
         self._stopping = False
         futures = [pool.submit(self._work, until, worker) for worker in workers]
         try:
@@ -266,22 +292,54 @@ class Trainer:
             self._stopping = True
             wait(futures)
 
+    def _run_merged(self, pool: ThreadPoolExecutor, until: int, workers: list[Any]) -> None:
+        """The same with a fixed share of chunks for each thread, and copies that are merged now
+        and then; all sums are made in the order of the chunks."""
+        assert self._replicas is not None
+        period = self._replicas.period
+        while self._chunks_done < until:
+            numbers = range(self._chunks_done, min(self._chunks_done + period, until))
+            shares = [numbers[i :: len(workers)] for i in range(len(workers))]
+            futures = [
+                pool.submit(self._train_all, mine, worker)
+                for mine, worker in zip(shares, workers, strict=True)
+            ]
+            wait(futures)
+            found: dict[int, tuple[float, int]] = {}
+            for mine, future in zip(shares, futures, strict=True):
+                found.update(zip(mine, future.result(), strict=True))
+            self._replicas.merge(pool)
+            for number in numbers:
+                self._loss_sum += found[number][0]
+                self._loss_count += found[number][1]
+            self._chunks_done = numbers.stop
+
+    def _train_all(self, numbers: range, worker: Any) -> list[tuple[float, int]]:
+        return [self._train(number, worker) for number in numbers]
+
+    def _train(self, number: int, worker: Any) -> tuple[float, int]:
+        """Train the chunk of that number."""
+        chunk = self._order[number % len(self._order)]
+        start, stop = int(self._cuts[chunk]), int(self._cuts[chunk + 1])
+        found: tuple[float, int] = self._engine.train_piece(
+            number + self._first_number, start, stop, self._lr(number), worker
+        )
+        return found
+
     def _work(self, until: int, worker: Any) -> None:
         while True:
             with self._lock:
-                number = self._pieces_done
+                number = self._chunks_done
                 if number >= until or self._stopping:
                     return
-                self._pieces_done += 1
-            piece = self._order[number % len(self._order)]
-            start, stop = int(self._cuts[piece]), int(self._cuts[piece + 1])
-            loss, count = self._engine.train_piece(number, start, stop, self._lr(number), worker)
+                self._chunks_done += 1
+            loss, count = self._train(number, worker)
             with self._lock:
                 self._loss_sum += loss
                 self._loss_count += count
 
     def _fraction(self, number: int) -> float:
-        """How much of the run is over when that many pieces are done."""
+        """How much of the run is over when that many chunks are done."""
         return min(number / (self.config.epochs * (len(self._cuts) - 1)), 1.0)
 
     def _lr(self, number: int) -> float:
@@ -304,54 +362,5 @@ def _small_rows(random: np.random.Generator, rows: int, dim: int) -> Floats:
     return (random.random((rows, dim), dtype=np.float32) - np.float32(0.5)) / np.float32(dim)
 
 
-def _ngram_table(
-    store: IdStore,
-    config: Word2VecConfig,
-    buckets: NDArray[np.int64] | None,
-    init: NgramVectors | None,
-) -> NgramTable | None:
-    """Which rows each word has, if words are made of n-grams; ``buckets`` have a row anyway."""
-    if config.subwords is None:
-        return None
-    from nlpkit.word2vec.subwords import NgramTable
-
-    shortest, longest = parse_lengths(config.subwords)
-    if init is not None:
-        if (init.shortest, init.longest, init.buckets) != (shortest, longest, config.buckets):
-            raise NlpkitError(
-                f"the model to start from has n-grams {init.shortest}-{init.longest} "
-                f"in {init.buckets} buckets",
-                hint=f"`subwords` {init.shortest}-{init.longest}, `buckets` {init.buckets}",
-            )
-        used = np.flatnonzero(init.table.any(axis=1))
-        buckets = used if init.kept is None else np.asarray(init.kept, np.int64)[used]
-    return NgramTable.build(store.words, shortest, longest, config.buckets, buckets)
-
-
-def _make_engine(
-    store: IdStore,
-    config: Word2VecConfig,
-    piece: int,
-    device: str,
-    engine: EngineName,
-    ngrams: NgramTable | None,
-) -> Any:
-    if engine == "numba":
-        if device != "cpu":
-            raise NlpkitError(f"the numba kernels run on the CPU, not on {device}")
-        if ngrams is not None:
-            from nlpkit.word2vec.subwords import SubwordEngine
-
-            return SubwordEngine(store, config, piece, ngrams)
-        from nlpkit.word2vec.cpu import CpuEngine
-
-        return CpuEngine(store, config, piece)
-    if ngrams is not None:
-        raise NlpkitError("n-grams are trained on the CPU", hint="`device` cpu, `engine` numba")
-    from nlpkit.word2vec.torch_engine import TorchEngine
-
-    return TorchEngine(store, config, piece, device)
-
-
-def _shuffled(pieces: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    return np.random.default_rng((seed, epoch)).permutation(pieces)
+def _shuffled(chunks: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    return np.random.default_rng((seed, epoch)).permutation(chunks)

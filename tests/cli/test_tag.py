@@ -242,9 +242,13 @@ def test_blank_lines_do_not_hide_columns(folder: Path, tmp_path: Path) -> None:
     from nlpkit.cli.output import Writer
     from nlpkit.cli.tag_output import predict_stream
     from nlpkit.tasks.tag.predictor import Tagger
-    from nlpkit.textio import Block
+    from nlpkit.textio import TextBlock
 
-    blocks = [Block(b"\n", "-", 1), Block(b" \n", "-", 2), Block(b"Ann\tNNP\t_\n", "-", 3)]
+    blocks = [
+        TextBlock(b"\n", "-", 1),
+        TextBlock(b" \n", "-", 2),
+        TextBlock(b"Ann\tNNP\t_\n", "-", 3),
+    ]
     out = io.BytesIO()
     predict_stream(
         Tagger.load(str(folder / "ner")),

@@ -19,7 +19,7 @@ from nlpkit import memory, modeldir
 from nlpkit.cli.main import app
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.lm.stream import tokenize_stream
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 from nlpkit.training import loop as training
 from nlpkit.word2vec import train as word2vec_train
 
@@ -132,7 +132,7 @@ def test_a_run_that_is_stopped_resumes_to_the_same_bits(
 
     with monkeypatch.context() as patch:
         patch.setattr(training.Trainer, "fit", stop_at_two(training.Trainer.fit))
-        trainer = word2vec_train.Trainer
+        trainer = word2vec_train.Word2VecTrainer
         patch.setattr(trainer, "train", stop_at_two(trainer.train))
         patch.setattr(word2vec_train, "SECONDS_PER_ROUND", 0.0)
         assert "resume with: nlpkit" in run(code=130)
@@ -291,7 +291,7 @@ def test_the_recorded_learning_rate_is_that_of_adamw(run: Run) -> None:
 
 
 def test_a_place_for_ids_that_is_missing_or_full_is_one_line(tmp_path: Path) -> None:
-    blocks = [Block(TEXT.encode(), "text", 1)]
+    blocks = [TextBlock(TEXT.encode(), "text", 1)]
     with pytest.raises(NlpkitError, match=r"cannot write the ids .*/none: No such file"):
         tokenize_stream(blocks, "char", str(tmp_path / "none"))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -102,16 +102,17 @@ def test_interrupted_and_resumed_is_uninterrupted(
     run: Runner, corpus: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from nlpkit.word2vec.config import Word2VecConfig
-    from nlpkit.word2vec.model import Word2VecRun, load_checkpoint
+    from nlpkit.word2vec.model import Word2VecRun
+    from nlpkit.word2vec.resume import load_checkpoint
     from nlpkit.word2vec.store import build_store
-    from nlpkit.word2vec.train import Trainer
+    from nlpkit.word2vec.train import Word2VecTrainer
 
     config = Word2VecConfig(dim=16, epochs=2, threads=1)
     how = {"tokenizer": "whitespace", "pattern": None, "lower": False}
 
     def begin() -> Word2VecRun:
         store = build_store([corpus], config)
-        return Word2VecRun(store, config, Trainer(store, config), "hash", how, [])
+        return Word2VecRun(store, config, Word2VecTrainer(store, config), "hash", how, [])
 
     whole = begin()
     for _ in whole.words_trainer.train():

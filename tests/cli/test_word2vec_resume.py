@@ -17,7 +17,7 @@ from nlpkit import modeldir
 from nlpkit.word2vec.config import Word2VecConfig
 from nlpkit.word2vec.model import Word2VecRun
 from nlpkit.word2vec.store import build_store
-from nlpkit.word2vec.train import Trainer
+from nlpkit.word2vec.train import Word2VecTrainer
 
 TEXT = b"the king sat in the house\nthe queen sat in the garden\n" * 400
 OTHER = b"a dog ran after a cat\n" * 500
@@ -29,7 +29,9 @@ def save_checkpoint(folder: Path) -> None:
     config = Word2VecConfig(dim=8, epochs=40, threads=1)
     store = build_store([TEXT], config)
     how = {"tokenizer": "whitespace", "pattern": None, "lower": False}
-    run = Word2VecRun(store, config, Trainer(store, config), modeldir.data_hash([TEXT]), how, [])
+    run = Word2VecRun(
+        store, config, Word2VecTrainer(store, config), modeldir.data_hash([TEXT]), how, []
+    )
     for _ in run.steps():
         run.save_checkpoint(folder / "m.checkpoint")
         break

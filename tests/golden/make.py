@@ -231,7 +231,7 @@ def _taggers() -> list[Model]:
         (
             "gru",
             "tagged.txt",
-            ["--encoder", "gru", "--one-way", "--layers", "2", "--chars", "lstm", *no_crf, *plain],
+            ["--encoder", "gru", "--causal", "--layers", "2", "--chars", "lstm", *no_crf, *plain],
             SENTENCES,
         ),
         (
@@ -243,7 +243,7 @@ def _taggers() -> list[Model]:
         (
             "cnn",
             "entities.tsv",
-            ["--encoder", "cnn", "--chars", "none", "--clues", "no", *no_crf],
+            ["--encoder", "cnn", "--chars", "none", "--linear-features", "no", *no_crf],
             PLACES,
         ),
         ("entities", "entities.tsv", ["--vectors", "vectors"], PLACES),

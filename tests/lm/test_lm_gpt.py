@@ -30,7 +30,7 @@ from nlpkit.tasks.lm.train import new_model, prepare_training, stream_loss
 from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Bytes, TextStream, check_sizes
 from nlpkit.text.subwords import END_OF_TEXT, Subwords
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 
 # --- the stream ---------------------------------------------------------------------------------
 
@@ -38,7 +38,7 @@ from nlpkit.textio import Block
 def test_every_tokenizer_gives_the_text_back(tmp_path: Path, subwords: Subwords) -> None:
     subwords.save(str(tmp_path / "tokenizer.json"))
     half = len(TEXT) // 2
-    blocks = [Block(part.encode(), "a", 1) for part in (TEXT[:half], TEXT[half:])]
+    blocks = [TextBlock(part.encode(), "a", 1) for part in (TEXT[:half], TEXT[half:])]
     for tokenizer in ("char", "byte", str(tmp_path / "tokenizer.json")):
         codec, ids = tokenize_stream(blocks, tokenizer, str(tmp_path))
         assert codec.decode(ids.tolist()) == TEXT
@@ -48,7 +48,7 @@ def test_every_tokenizer_gives_the_text_back(tmp_path: Path, subwords: Subwords)
 
 def test_documents_of_subwords_are_kept_apart(tmp_path: Path, subwords: Subwords) -> None:
     subwords.save(str(tmp_path / "tokenizer.json"))
-    blocks = [Block(b"one", "a", 1), Block(b"two", "b", 1)]
+    blocks = [TextBlock(b"one", "a", 1), TextBlock(b"two", "b", 1)]
     codec, ids = tokenize_stream(blocks, str(tmp_path / "tokenizer.json"), str(tmp_path))
     assert codec.decode(ids.tolist()) == "one<|endoftext|>two"
 

@@ -19,10 +19,8 @@ from nlpkit.models.softmax import OutputLayer
 from nlpkit.tasks.lm.examples import (
     Example,
     ExampleBatches,
-    exact_match,
     example_ids,
     read_examples,
-    token_f1,
 )
 from nlpkit.tasks.lm.inspect import gate_arrays, head_roles, position_table, step_records
 from nlpkit.tasks.lm.lanes import CarriedState, LaneBatches, lane_loss
@@ -266,10 +264,7 @@ def test_examples_that_are_none_are_named_by_their_line(line: str, message: str)
     assert "some.jsonl: line 2" in str(caught.value)
 
 
-def test_answers_are_compared_without_case_articles_and_punctuation() -> None:
-    assert exact_match("The Nile.", "nile") == 1
-    assert token_f1("in Paris, France", "Paris") == pytest.approx(0.5)
-    assert token_f1("", "Paris") == 0
+def test_a_template_makes_prompts_of_the_keys_of_an_object() -> None:
     made = read_examples(['{"q": "Why?", "answer": "so"}'], "-", template="Q: {q}\nA:")
     assert made == [Example("Q: Why?\nA:", "so")]
 

@@ -1,4 +1,4 @@
-"""Entity schemes: found out, checked, converted, and read as conlleval reads them."""
+"""Entity schemes: detected, checked, converted, and read as conlleval reads them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from nlpkit.metrics.spans import score_tags
 from nlpkit.text.schemes import (
+    EntitySpan,
     Scheme,
-    Span,
     convert,
     detect_scheme,
     legal_transitions,
@@ -23,18 +23,18 @@ SCHEMES: tuple[Scheme, ...] = ("IOB1", "IOB2", "BIOES")
 
 
 @st.composite
-def entity_sentences(draw: st.DrawFn) -> tuple[list[Span], int]:
+def entity_sentences(draw: st.DrawFn) -> tuple[list[EntitySpan], int]:
     spans, place = [], 0
     for kind in draw(st.lists(st.sampled_from("XY"), max_size=6)):
         start = place + draw(st.integers(0, 2))
         place = start + draw(st.integers(1, 3))
-        spans.append(Span(start, place, kind))
+        spans.append(EntitySpan(start, place, kind))
     return spans, place + draw(st.integers(0, 2))
 
 
 @given(entity_sentences(), st.sampled_from(SCHEMES), st.sampled_from(SCHEMES))
 def test_conversion_keeps_the_entities(
-    sentence: tuple[list[Span], int], one: Scheme, other: Scheme
+    sentence: tuple[list[EntitySpan], int], one: Scheme, other: Scheme
 ) -> None:
     spans, length = sentence
     tags = write_spans(spans, length, one)

@@ -134,7 +134,7 @@ def test_a_word_has_the_state_of_its_first_piece_or_their_mean() -> None:
         (TaggerSettings(freeze="all"), "`freeze` needs `pretrained`"),
         (TaggerSettings(layer_decay=0.5), "`layer_decay` needs `pretrained`"),
         (TaggerSettings(pieces="mean"), "`pieces` needs `pretrained`"),
-        (TaggerSettings(pretrained="x", one_way=True), "seen from both sides"),
+        (TaggerSettings(pretrained="x", causal=True), "seen from both sides"),
         (TaggerSettings(pretrained="x", hidden=7), "`hidden` needs `encoder`, with `pretrained`"),
         (TaggerSettings(pretrained="x", word_dim=7), "`word_dim` does nothing with `pretrained`"),
         (TaggerSettings(pretrained="x", chars="lstm"), "`chars` does nothing with `pretrained`"),

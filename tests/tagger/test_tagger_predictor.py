@@ -37,20 +37,20 @@ def entity_tagger() -> Tagger:
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "gru", "cnn", "transformer"])
-@pytest.mark.parametrize("one_way", [False, True])
-@pytest.mark.parametrize("clues", ["yes", "no"])
-def test_numpy_gives_what_torch_gives(encoder: str, one_way: bool, clues: str) -> None:
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("linear", ["yes", "no"])
+def test_numpy_gives_what_torch_gives(encoder: str, causal: bool, linear: str) -> None:
     vectors = Vectors(["ann", "in", "Rio"], np.eye(3, 4, dtype=np.float32))
     run = run_of(
         ENTITIES,
         vectors=vectors,
         encoder=encoder,
-        one_way=one_way,
-        clues=clues,
+        causal=causal,
+        linear_features=linear,
         layers=2,
         crf="no",
     )
-    for _ in run.trainer.fit():  # so that clues have scores
+    for _ in run.trainer.fit():  # so that linear features have scores
         pass
     run.model.eval()
     found = run.tagger().scores(TEXTS)

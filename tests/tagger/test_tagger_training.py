@@ -13,7 +13,7 @@ from small_taggers import ENTITIES, LAYOUT, run_of, sentence
 from nlpkit.errors import NlpkitError
 from nlpkit.samples import sample_folder
 from nlpkit.tasks.tag.check import check_data, check_overlap
-from nlpkit.tasks.tag.clues import N_AFFIXES, clue_hashes, find_rows
+from nlpkit.tasks.tag.hashed_features import N_AFFIXES, feature_hashes, find_rows
 from nlpkit.tasks.tag.layouts import LayoutChoice
 from nlpkit.tasks.tag.reading import read_tagged
 from nlpkit.tasks.tag.settings import TaggerSettings
@@ -53,7 +53,7 @@ def test_what_speaks_for_one_tag_of_a_type_speaks_for_the_others() -> None:
     for _ in run.trainer.fit():
         pass
     weights = run.model.weights()
-    (row,) = find_rows(weights["clues.near.known"].numpy(), clue_hashes(["Rio"])[:, N_AFFIXES])
+    (row,) = find_rows(weights["clues.near.known"].numpy(), feature_hashes(["Rio"])[:, N_AFFIXES])
     table = weights["clues.near.table.weight"].unflatten(1, (3, len(run.tags)))
     said = dict(zip(run.tags.tokens, table[row, 1].tolist(), strict=True))  # of the word itself
     # Rio was always one token alone
@@ -67,8 +67,8 @@ def test_right_context_tells_the_two_teddies_apart() -> None:
     sentences, layout = read_tagged([path], LayoutChoice(column="misc:NER"))
     data = TrainingData.of(sentences, layout)
     told_apart = {}
-    for one_way in (False, True):
-        settings = TaggerSettings(one_way=one_way, epochs=4, hidden=32, lr=8e-3)
+    for causal in (False, True):
+        settings = TaggerSettings(causal=causal, epochs=4, hidden=32, lr=8e-3)
         torch.set_num_threads(1)
         run = TaggerRun(data, settings)
         for _ in run.trainer.fit():
@@ -80,9 +80,9 @@ def test_right_context_tells_the_two_teddies_apart() -> None:
             "He said Teddy bears are on sale".split(),
         ]
         person, bear = tagger.scores(texts)
-        told_apart[one_way] = not np.allclose(person[2], bear[2], atol=1e-6)
+        told_apart[causal] = not np.allclose(person[2], bear[2], atol=1e-6)
         tags = tagger.tag_sentences(texts)
-        if one_way:
+        if causal:
             assert tags[0][:3] == tags[1][:3]
         else:
             assert tags[0][2] == "B-PER"
@@ -90,10 +90,10 @@ def test_right_context_tells_the_two_teddies_apart() -> None:
     assert told_apart == {False: True, True: False}
 
 
-def test_a_crf_is_not_one_way() -> None:
-    assert TaggerSettings(one_way=True).resolve(entities=True, tokens=10, tags=3).crf == "no"
-    with pytest.raises(NlpkitError, match="not one-way"):
-        TaggerSettings(one_way=True, crf="yes").resolve(entities=True, tokens=10, tags=3)
+def test_a_crf_is_not_causal() -> None:
+    assert TaggerSettings(causal=True).resolve(entities=True, tokens=10, tags=3).crf == "no"
+    with pytest.raises(NlpkitError, match="not causal"):
+        TaggerSettings(causal=True, crf="yes").resolve(entities=True, tokens=10, tags=3)
 
 
 @pytest.mark.parametrize("fine_tune", [False, True])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 import torch
 from small_translators import small_model
 
 from nlpkit.models.seq2seq_settings import END
 from nlpkit.tasks.translate.codecs import make_codec
+from nlpkit.tasks.translate.data import Pair
 from nlpkit.tasks.translate.model import Translator
-from nlpkit.tasks.translate.settings import PredictSettings
+from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
+from nlpkit.tasks.translate.train import TranslateRun
 
 LONGEST = 30  # tokens of the small models
 
@@ -45,3 +49,41 @@ def test_an_answer_has_an_end_whatever_is_asked_for(
     ):
         [[answer]] = endless(kind).predict([text], settings)
         assert len(answer.ids) == most - 1  # and the end
+
+
+def test_an_unknown_word_becomes_the_one_that_is_looked_at() -> None:
+    random = Random(4)
+    letters = "bcdfgklmnprstvz"
+
+    def name() -> str:
+        return "".join(random.choice(letters) + random.choice("aeiou") for _ in range(4))
+
+    frames = [
+        ("{} sleeps", "{} dorm"),
+        ("the cat sees {}", "el gat veu {}"),
+        ("hello {}", "hola {}"),
+    ]
+    pairs = []
+    for number in range(240):
+        source, target = frames[number % 3]
+        one = name()
+        pairs.append(Pair(source.format(one), target.format(one)))
+    settings = TranslateSettings(
+        tokenizer="whitespace",
+        vocab_size=13,  # the words of the frames, no name
+        dim=32,
+        epochs=12,
+        batch_tokens=200,
+        dtype="float32",
+    )
+    run = TranslateRun(pairs, settings)
+    for _ in run.steps():
+        pass
+    translator = run.finish()
+    texts = ["zorbalu sleeps", "the cat sees mikado", "hello Wozzeck"]
+    assert translator.translate(texts, copy_unknown=True) == [
+        "zorbalu dorm",
+        "el gat veu mikado",
+        "hola Wozzeck",
+    ]
+    assert "zorbalu" not in translator.translate(texts)[0]  # and not if it is not asked for

@@ -9,7 +9,7 @@ import torch
 from small_translators import KINDS, read, small_model
 
 from nlpkit.generate.beam import BeamSettings, Hypothesis, beam_search, length_penalty
-from nlpkit.generate.constraints import Constraints, Progress, choose
+from nlpkit.generate.constraints import Constraints, TermProgress, choose
 from nlpkit.generate.sampling import SamplingSettings
 from nlpkit.generate.targets import sample_targets
 from nlpkit.models.seq2seq import EncoderDecoder
@@ -105,7 +105,7 @@ def test_terms_are_in_the_answer(kind: str) -> None:
 
 def test_a_term_that_is_broken_off_begins_again() -> None:
     terms = Constraints(((1, 2, 3),))
-    progress = Progress()
+    progress = TermProgress()
     for token in (1, 2, 1, 2, 3):
         progress = terms.follow(progress, token)
     assert terms.is_met(progress)
@@ -113,9 +113,9 @@ def test_a_term_that_is_broken_off_begins_again() -> None:
 
 def test_beams_are_shared_out_by_progress() -> None:
     terms = Constraints(((7, 8),))
-    middle = Progress(frozenset(), 0, 1)
+    middle = TermProgress(frozenset(), 0, 1)
     candidates = [(-1.0, 0, 3), (-1.1, 0, 4), (-1.2, 0, 5), (-9.0, 0, 7), (-9.5, 1, 8)]
-    chosen = choose(terms, [Progress(), middle], candidates, 3)
+    chosen = choose(terms, [TermProgress(), middle], candidates, 3)
     assert [token for _, _, token in chosen] == [3, 7, 8]
 
 

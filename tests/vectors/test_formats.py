@@ -16,7 +16,7 @@ from model_files import without_manifest
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors import textformat
 from nlpkit.vectors.formats import format_of_name, load, save
-from nlpkit.vectors.settings import Format
+from nlpkit.vectors.settings import VectorFormat
 from nlpkit.vectors.store import Vectors
 
 from .test_fasttext import model as fasttext_model
@@ -55,8 +55,10 @@ def same(left: Vectors, right: Vectors) -> bool:
 # --- round trips --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("format", [each for each in Format if each is not Format.BINARY])
-def test_odd_words_and_exact_numbers_survive(tmp_path: Path, format: Format) -> None:
+@pytest.mark.parametrize(
+    "format", [each for each in VectorFormat if each is not VectorFormat.BINARY]
+)
+def test_odd_words_and_exact_numbers_survive(tmp_path: Path, format: VectorFormat) -> None:
     save(sample(), str(tmp_path / "v"), format)
     assert same(load(str(tmp_path / "v")), sample())
 
@@ -65,13 +67,13 @@ def test_binary_survives_bit_for_bit(tmp_path: Path) -> None:
     words = [word for word in ODD_WORDS if " " not in word]
     vectors = sample(words)
     vectors.matrix[0] = [-0.0, 1e-45, 3.4e38]
-    save(vectors, str(tmp_path / "v"), Format.BINARY)
+    save(vectors, str(tmp_path / "v"), VectorFormat.BINARY)
     assert same(load(str(tmp_path / "v")), vectors)
 
 
 def test_binary_refuses_a_word_with_a_space_and_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(NlpkitError, match="'new york'"):
-        save(sample(), str(tmp_path / "v"), Format.BINARY)
+        save(sample(), str(tmp_path / "v"), VectorFormat.BINARY)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -82,7 +84,7 @@ def test_any_finite_float32_survives_as_text(
 ) -> None:
     path = str(tmp_path_factory.mktemp("t") / "v.txt")
     vectors = Vectors([f"w{i}" for i in range(len(matrix))], matrix)
-    save(vectors, path, Format.WORD2VEC)
+    save(vectors, path, VectorFormat.WORD2VEC)
     assert same(load(path), vectors)
 
 

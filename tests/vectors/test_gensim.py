@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nlpkit.vectors.formats import load, save
-from nlpkit.vectors.settings import Format
+from nlpkit.vectors.settings import VectorFormat
 from nlpkit.vectors.store import Vectors
 
 gensim = pytest.importorskip("gensim", reason="gensim is not installed")
@@ -19,12 +19,17 @@ def sample() -> Vectors:
     return Vectors(WORDS, matrix)
 
 
-@pytest.mark.parametrize("format", [Format.WORD2VEC, Format.BINARY, Format.FASTTEXT, Format.GLOVE])
-def test_gensim_reads_what_is_written_here(tmp_path: Path, format: Format) -> None:
+@pytest.mark.parametrize(
+    "format",
+    [VectorFormat.WORD2VEC, VectorFormat.BINARY, VectorFormat.FASTTEXT, VectorFormat.GLOVE],
+)
+def test_gensim_reads_what_is_written_here(tmp_path: Path, format: VectorFormat) -> None:
     vectors = sample()
     save(vectors, str(tmp_path / "v"), format)
     theirs = gensim.models.KeyedVectors.load_word2vec_format(
-        str(tmp_path / "v"), binary=format is Format.BINARY, no_header=format is Format.GLOVE
+        str(tmp_path / "v"),
+        binary=format is VectorFormat.BINARY,
+        no_header=format is VectorFormat.GLOVE,
     )
     assert theirs.index_to_key == WORDS
     np.testing.assert_array_equal(theirs.vectors, vectors.matrix)

@@ -9,14 +9,15 @@ from nlpkit.errors import NlpkitError
 from nlpkit.text.pipeline import TokenSettings
 from nlpkit.vectors.formats import load, save
 from nlpkit.vectors.ngrams import hash_ngram, ngrams
-from nlpkit.vectors.settings import Format
+from nlpkit.vectors.settings import VectorFormat
 from nlpkit.vectors.store import Vectors
 from nlpkit.word2vec import subwords as engine_module
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
-from nlpkit.word2vec.model import Word2VecRun, begin, load_checkpoint
+from nlpkit.word2vec.model import Word2VecRun, begin
+from nlpkit.word2vec.resume import load_checkpoint
 from nlpkit.word2vec.store import build_store
 from nlpkit.word2vec.subwords import NgramTable, SubwordEngine
-from nlpkit.word2vec.train import Trainer
+from nlpkit.word2vec.train import Word2VecTrainer
 
 # two families of words: each keeps to itself, and shares its beginnings
 KIND = ["walked", "walking", "walker", "talked", "talking", "talker"]
@@ -106,7 +107,7 @@ def test_a_resumed_run_gives_the_same_bits(tmp_path: Path) -> None:
     sources: dict[str, str | None] = {"vocab": None, "init": None}
     again = load_checkpoint(tmp_path / "c", run.config, how, sources, device="cpu")
     again.fit()
-    assert run.words_trainer.state().pieces_done > 0
+    assert run.words_trainer.state().chunks_done > 0
     np.testing.assert_array_equal(again.result().matrix, whole.result().matrix)
     assert again.result().get("unseen").tolist() == whole.result().get("unseen").tolist()
 
@@ -182,12 +183,12 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         run_of(text(20), init=str(tmp_path / "p.txt"))
     config = Word2VecConfig(**SETTINGS)  # type: ignore[arg-type]
     with pytest.raises(NlpkitError, match="trained on the CPU"):
-        Trainer(build_store([text(20)], config), config, engine="torch")
+        Word2VecTrainer(build_store([text(20)], config), config, engine="torch")
 
 
 def test_a_bin_without_ngrams_is_fasttexts_too(tmp_path: Path) -> None:
     plain = Vectors(["a", "b"], np.arange(4, dtype=np.float32).reshape(2, 2))
-    save(plain, str(tmp_path / "p.bin"), Format.FASTTEXT_BIN)
+    save(plain, str(tmp_path / "p.bin"), VectorFormat.FASTTEXT_BIN)
     again = load(str(tmp_path / "p.bin"))
     np.testing.assert_array_equal(again.matrix, plain.matrix)
     assert again.subwords is None

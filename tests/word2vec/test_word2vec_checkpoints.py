@@ -15,9 +15,10 @@ import pytest
 
 from nlpkit.errors import NlpkitError
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
-from nlpkit.word2vec.model import Word2VecRun, load_checkpoint
+from nlpkit.word2vec.model import Word2VecRun
+from nlpkit.word2vec.resume import load_checkpoint
 from nlpkit.word2vec.store import LONGEST_SENTENCE, IdStore, build_store
-from nlpkit.word2vec.train import Trainer
+from nlpkit.word2vec.train import Word2VecTrainer
 
 CONFIG = Word2VecConfig(dim=4, window=2, min_count=1, epochs=2, threads=1)
 HOW: dict[str, Any] = {"tokenizer": "whitespace", "pattern": None, "lower": False}
@@ -26,7 +27,7 @@ TEXT = b"the king sat\nthe queen sat down\n" * 50
 
 def begin(text: bytes, config: Word2VecConfig = CONFIG, data_hash: str = "one") -> Word2VecRun:
     store = build_store([text], config)
-    return Word2VecRun(store, config, Trainer(store, config), data_hash, HOW, [])
+    return Word2VecRun(store, config, Word2VecTrainer(store, config), data_hash, HOW, [])
 
 
 def resume(path: Path, config: Word2VecConfig = CONFIG, **others: Any) -> Word2VecRun:
@@ -218,10 +219,10 @@ def test_a_checkpoint_without_a_hash_of_its_ids_is_refused(checkpoint: Path) -> 
 def test_a_trainer_refuses_what_its_kernels_must_not_see(ids: list[int], counts: list[int]) -> None:
     store = IdStore(np.array(ids, np.int32), ["a", "b"], np.array(counts, np.int64), 9)
     with pytest.raises(NlpkitError):
-        Trainer(store, CONFIG)
+        Word2VecTrainer(store, CONFIG)
 
 
 def test_counts_that_overflow_are_refused() -> None:
     store = IdStore(np.array([0, -2], np.int32), ["a", "b"], np.array([1 << 62] * 2), 9)
     with pytest.raises(NlpkitError, match="add up"):
-        Trainer(store, CONFIG)
+        Word2VecTrainer(store, CONFIG)

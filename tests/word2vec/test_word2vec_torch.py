@@ -11,7 +11,7 @@ from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
 from nlpkit.word2vec.huffman import build_tree
 from nlpkit.word2vec.store import build_store
 from nlpkit.word2vec.torch_engine import TorchEngine
-from nlpkit.word2vec.train import Trainer
+from nlpkit.word2vec.train import Word2VecTrainer
 
 TEXT = b"a b c d a c\nb e a d e b f\n"
 
@@ -94,7 +94,7 @@ def test_both_engines_learn_alike(arch: Arch) -> None:
     config = Word2VecConfig(arch=arch, dim=32, epochs=2, threads=1)
     losses = {}
     for engine in ("numba", "torch"):
-        trainer = Trainer(build_store([b"".join(lines)], config), config, engine=engine)
+        trainer = Word2VecTrainer(build_store([b"".join(lines)], config), config, engine=engine)
         records = list(trainer.train())
         losses[engine] = [record.loss for record in records if record.due]
     assert losses["torch"][1] < 0.95 * losses["torch"][0]
@@ -104,12 +104,12 @@ def test_both_engines_learn_alike(arch: Arch) -> None:
 def test_a_resumed_run_gives_the_same_bits() -> None:
     config = Word2VecConfig(dim=8, min_count=1, epochs=3, threads=1)
     store = build_store([TEXT * 200], config)
-    whole = Trainer(store, config, engine="torch")
+    whole = Word2VecTrainer(store, config, engine="torch")
     for _ in whole.train():
         pass
-    first = Trainer(store, config, engine="torch")
+    first = Word2VecTrainer(store, config, engine="torch")
     next(iter(first.train()))
-    second = Trainer(store, config, engine="torch", resume=first.state())
+    second = Word2VecTrainer(store, config, engine="torch", resume=first.state())
     for _ in second.train():
         pass
     assert np.array_equal(whole.state().input, second.state().input)

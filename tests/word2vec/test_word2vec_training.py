@@ -11,8 +11,9 @@ from nlpkit.errors import NlpkitError
 from nlpkit.word2vec import train as training
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
 from nlpkit.word2vec.cpu import kernels_are_compiled
+from nlpkit.word2vec.state import TrainState
 from nlpkit.word2vec.store import IdStore, build_store
-from nlpkit.word2vec.train import Trainer, TrainState
+from nlpkit.word2vec.train import Word2VecTrainer
 
 KINDS = [(arch, loss) for arch in Arch for loss in Loss]
 
@@ -39,7 +40,7 @@ def toy_corpus(lines: int = 1500) -> IdStore:
 
 
 def trained(store: IdStore, config: Word2VecConfig) -> TrainState:
-    trainer = Trainer(store, config)
+    trainer = Word2VecTrainer(store, config)
     for _ in trainer.train():
         pass
     return trainer.state()
@@ -48,7 +49,7 @@ def trained(store: IdStore, config: Word2VecConfig) -> TrainState:
 @pytest.mark.parametrize(("arch", "loss"), KINDS)
 def test_words_of_a_kind_come_together_and_the_loss_falls(arch: Arch, loss: Loss) -> None:
     store = toy_corpus()
-    trainer = Trainer(store, toy_config(arch=arch, loss=loss, lr=0.05))
+    trainer = Word2VecTrainer(store, toy_config(arch=arch, loss=loss, lr=0.05))
     losses = [record.loss for record in trainer.train() if record.due]
     assert len(losses) == 4
     assert losses[-1] < 0.9 * losses[0]
@@ -81,15 +82,15 @@ def test_interrupted_and_resumed_is_uninterrupted(
     config = toy_config(arch=arch, loss=loss, epochs=2)
     whole = trained(store, config)
 
-    trainer = Trainer(store, config)
+    trainer = Word2VecTrainer(store, config)
     for _, _record in zip(range(stop_after), trainer.train(), strict=False):
         pass
     kept = trainer.state()
     copy = TrainState(
-        kept.input.copy(), kept.output.copy(), kept.pieces_done, kept.loss_sum, kept.loss_count
+        kept.input.copy(), kept.output.copy(), kept.chunks_done, kept.loss_sum, kept.loss_count
     )
-    assert copy.pieces_done == stop_after
-    resumed = Trainer(store, config, resume=copy)
+    assert copy.chunks_done == stop_after
+    resumed = Word2VecTrainer(store, config, resume=copy)
     records = list(resumed.train())
     assert (resumed.state().input == whole.input).all()
     assert (resumed.state().output == whole.output).all()
@@ -99,7 +100,7 @@ def test_interrupted_and_resumed_is_uninterrupted(
 def test_an_interrupt_finishes_the_pieces_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
     store = toy_corpus(1400)
     config = toy_config(threads=2, epochs=50)
-    trainer = Trainer(store, config)
+    trainer = Word2VecTrainer(store, config)
     trainer.compile()
     trained_pieces: list[int] = []
     lock = threading.Lock()
@@ -117,7 +118,7 @@ def test_an_interrupt_finishes_the_pieces_it_began(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(trainer._engine, "train_piece", train_piece)
     with pytest.raises(KeyboardInterrupt):
         list(trainer.train())
-    done = trainer.state().pieces_done
+    done = trainer.state().chunks_done
     assert sorted([*trained_pieces, 20]) == list(range(done))
 
 
@@ -134,7 +135,7 @@ def test_progress_counts_up_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "SECONDS_PER_ROUND", 0.0)
     store = toy_corpus(1400)
     config = toy_config(epochs=2)
-    records = list(Trainer(store, config).train())
+    records = list(Word2VecTrainer(store, config).train())
     done = [record.words for record in records]
     assert done == sorted(done)
     assert done[-1] == 2 * len(store)
@@ -147,7 +148,7 @@ def test_progress_counts_up_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_init_keeps_the_vectors_of_known_words() -> None:
     store = toy_corpus(50)
     given = np.full((2, 20), 7.0, dtype=np.float32)
-    trainer = Trainer(store, toy_config(), init=(["bus", "unheard"], given))
+    trainer = Word2VecTrainer(store, toy_config(), init=(["bus", "unheard"], given))
     start = trainer.state().input
     assert (start[store.words.index("bus")] == 7.0).all()
     assert np.abs(start[store.words.index("cat")]).max() <= 0.5 / 20
@@ -158,9 +159,9 @@ def test_what_does_not_fit_is_refused() -> None:
     store = toy_corpus(50)
     small = np.zeros((1, 3), dtype=np.float32)
     with pytest.raises(NlpkitError, match="3 dimensions, not 20"):
-        Trainer(store, toy_config(), init=(["bus"], small))
+        Word2VecTrainer(store, toy_config(), init=(["bus"], small))
     with pytest.raises(NlpkitError, match="checkpoint"):
-        Trainer(store, toy_config(), resume=TrainState(small, small))
+        Word2VecTrainer(store, toy_config(), resume=TrainState(small, small))
 
 
 def test_a_vocabulary_of_one_word_trains_to_something() -> None:

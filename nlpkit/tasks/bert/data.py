@@ -7,7 +7,7 @@ where in half of the cases B is what follows A in its document, else it is from 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
+from nlpkit.tasks.bert.settings import ResolvedBert
 from nlpkit.text.wordpiece import WordPiece
 
 Ids = NDArray[np.int64]
@@ -56,6 +57,21 @@ class Lines:
             np.concatenate([[0], np.cumsum(lengths[chosen])]),
             np.append(firsts, int(chosen.sum())),
         )
+
+
+def tokenize_lines(
+    lines: Sequence[str], tokenizer: str | WordPiece | None, settings: ResolvedBert
+) -> tuple[Lines, WordPiece]:
+    """The lines as ids, and the tokenizer: learned from them unless there is one, or its path."""
+    if tokenizer is None:
+        if not any(line.strip() for line in lines):
+            raise NlpkitError("no text to train on", hint="a file that is not empty")
+        size, lower = settings.vocab_size, not settings.cased
+        tokenizer = WordPiece.train(lines, vocab_size=size, lower=lower)
+    elif isinstance(tokenizer, str):
+        tokenizer = WordPiece.load(tokenizer)
+    _ = tokenizer.mask_id  # a vocabulary without [MASK] is refused here
+    return encode_lines(lines, tokenizer), tokenizer
 
 
 def encode_lines(lines: Iterable[str], codec: WordPiece) -> Lines:

@@ -74,6 +74,9 @@ class SearchIndex(modeldir.Model):
         self.config = replace(bert.config, kind=registry.BERT_INDEX, metrics={}, manifest=None)
         self.config.settings = bert.describe()
 
+    def __repr__(self) -> str:
+        return f"<SearchIndex: {len(self):,} lines, {len(self.vectors):,} vectors>"
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

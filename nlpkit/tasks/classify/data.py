@@ -11,9 +11,9 @@ from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.text import records
 from nlpkit.text.conll import Line, read_lines
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 
-Format = Literal["tsv", "fasttext", "jsonl", "csv", "folder"]
+LabelFormat = Literal["tsv", "fasttext", "jsonl", "csv", "folder"]
 FASTTEXT_LABEL = "__label__"
 TRAIN_SPLITS = ("train", "training")
 TEST_SPLITS = ("test", "dev", "valid", "validation", "heldout")
@@ -79,7 +79,7 @@ class Columns(NamedTuple):
 def read_examples(
     paths: str | Sequence[str],
     *,
-    format: Format | None = None,
+    format: LabelFormat | None = None,
     split: Literal["train", "test"] = "train",
     multi_label: bool = False,
     names: Names | None = None,
@@ -97,7 +97,7 @@ def read_examples(
 
 def _read_one(
     path: str,
-    format: Format | None,
+    format: LabelFormat | None,
     split: str,
     multi_label: bool,
     names: Names | None,
@@ -152,7 +152,7 @@ def labelled_texts(pairs: Iterable[tuple[str, str | Sequence[str]]]) -> list[Exa
     return examples
 
 
-def detect_format(sample: Sequence[str], name: str) -> Format:
+def detect_format(sample: Sequence[str], name: str) -> LabelFormat:
     """What the first lines look like.
 
     >>> detect_format(["__label__good I liked it"], "f"), detect_format(["good\\tI did"], "f")
@@ -253,7 +253,7 @@ def _refuse_single(source: str, number: int) -> NoReturn:
 
 
 def _read_records(
-    blocks: Iterable[Block], names: Names, split: str, multi_label: bool, errors: str
+    blocks: Iterable[TextBlock], names: Names, split: str, multi_label: bool, errors: str
 ) -> Iterator[Example]:
     """Examples of JSON objects, which rows of CSV have become, too."""
     wanted = TRAIN_SPLITS if split == "train" else TEST_SPLITS

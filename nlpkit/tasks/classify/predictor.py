@@ -126,9 +126,7 @@ class Classifier(modeldir.Model):
     ) -> None:
         self.settings, self.labels, self.words, self.weights = settings, labels, words, weights
         self.bags = bags or make_bags(settings)
-        self.config = config or modeldir.ModelConfig(
-            kind=CLASSIFIER, settings=asdict(self.stored_settings())
-        )
+        self.config = config or modeldir.ModelConfig(kind=CLASSIFIER, settings=self.describe())
         self.bias = weights["output.bias"]
         if words is None:
             # the two linear steps of a bag are one
@@ -246,11 +244,11 @@ class Classifier(modeldir.Model):
 
     # --- files ----------------------------------------------------------------------------------
 
-    def stored_settings(self) -> ResolvedClassifier:
-        """Settings as ``config.json`` records them: the tokeniser lies beside it."""
+    def describe(self) -> dict[str, Any]:
+        """What ``config.json`` must say of the model: the tokeniser lies beside it."""
         if isinstance(self.bags.tokenizer, SubwordTokenizer):
-            return replace(self.settings, tokenizer=TOKENIZER)
-        return self.settings
+            return asdict(replace(self.settings, tokenizer=TOKENIZER))
+        return asdict(self.settings)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Classifier:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
-from nlpkit.models.finetune import PretrainedEncoder, Reading, read_encoder
+from nlpkit.models.finetune import PretrainedEncoder, Reading, read_tuned
 from nlpkit.models.finetune_states import padded_batches
 from nlpkit.nn.layer_mix import LayerMix
 from nlpkit.nn.quantized import Quantize, quantize
@@ -164,23 +164,15 @@ class PretrainedClassifier(modeldir.Model):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PretrainedClassifier:
         """A classifier from its folder."""
-        config = modeldir.load_config(path, kind=CLASSIFIER)
+        config, settings, encoder, head = read_tuned(path, CLASSIFIER, TextTuning)
         folder = Path(path)
-        values = dict(config.settings)
-        described = values.pop("encoder", None)
-        values.pop("mix", None)  # shown by ``info``, and among the weights
-        settings = schema.read(TextTuning, values, f"{folder / modeldir.CONFIG}: settings")
         labels = Vocab.load(str(folder / LABELS))
-        tensors = modeldir.read_weights(path)
-        own = {n: tensors.pop(n) for n in list(tensors) if n.startswith("head.")}
-        inner = {name.removeprefix("encoder."): tensor for name, tensor in tensors.items()}
-        encoder = read_encoder(folder, described, inner)
         network = TextNetwork(encoder, settings.pooling or "average", len(labels))
         expected = {
             f"head.{name}": tuple(part.shape) for name, part in network.head.state_dict().items()
         }
-        schema.check_tensors(own, expected, str(folder / modeldir.WEIGHTS))
-        network.load_state_dict(own, strict=False)
+        schema.check_tensors(head, expected, str(folder / modeldir.WEIGHTS))
+        network.load_state_dict(head, strict=False)
         return cls(network.eval(), settings, labels, config)
 
 

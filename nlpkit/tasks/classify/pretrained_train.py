@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.models.finetune import PretrainedEncoder, layer_rates, open_encoder, parse_freeze
 from nlpkit.models.finetune_states import cache_states
 from nlpkit.nn.optimizers import AdamW
-from nlpkit.registry import CLASSIFIER
 from nlpkit.tasks.classify.data import Example
 from nlpkit.tasks.classify.model import label_loss
 from nlpkit.tasks.classify.pretrained import (
@@ -27,18 +24,19 @@ from nlpkit.tasks.classify.pretrained import (
     read_texts,
 )
 from nlpkit.tasks.classify.settings import ClassifierSettings, TextTuning
-from nlpkit.tasks.classify.train import ClassifierRun, has_pairs, hash_examples, label_targets
+from nlpkit.tasks.classify.train import (
+    AnyClassifierRun,
+    ClassifierRun,
+    has_pairs,
+    label_targets,
+)
 from nlpkit.text.vocab import Vocab
 from nlpkit.training.batches import Batches
 from nlpkit.training.loop import Trainer
-from nlpkit.training.run import Run
 
 
-class PretrainedRun(Run):
-    """One training of a classifier on an encoder; has what ``train.ClassifierRun`` has."""
-
-    trainer: Trainer
-    unit = "texts"
+class PretrainedRun(AnyClassifierRun):
+    """One training of a classifier on an encoder."""
 
     def __init__(
         self,
@@ -117,40 +115,9 @@ class PretrainedRun(Run):
             scores = self.network(idx, batch.columns[1].tensors(self.device)[0], mask)
         return label_loss(scores, targets, multi_label=self.settings.multi_label), len(batch.rows)
 
-    def _error(self) -> float:
-        """The share of held-out texts whose labels are not all right."""
-        found = self.classifier().probabilities([example.texts for example in self.dev])
-        right = label_targets(self.dev, self.labels)
-        if self.settings.multi_label:
-            return float(((found >= 0.5) != (right > 0)).any(axis=1).mean())
-        return float((right[np.arange(len(right)), found.argmax(axis=1)] == 0).mean())
-
     def classifier(self) -> PretrainedClassifier:
         """The model as it is now, ready to predict."""
         return PretrainedClassifier(self.network, self.settings, self.labels)
-
-    def result(self) -> PretrainedClassifier:
-        """The trained model, with the best weights when there were held-out texts."""
-        metrics: dict[str, float] = {"labels": len(self.labels), "texts": len(self.examples)}
-        if self.trainer.counters.best_loss is not None:
-            metrics["dev_accuracy"] = 1 - self.trainer.counters.best_loss
-        classifier = self.classifier()
-        classifier.config = modeldir.ModelConfig(
-            kind=CLASSIFIER,
-            settings=classifier.describe(),
-            seed=self.settings.seed,
-            data_hash=self.data_hash(),
-            metrics=metrics,
-        )
-        return classifier
-
-    def data_hash(self) -> str:
-        """A fingerprint of the training texts."""
-        return hash_examples(self.examples)
-
-    def common_settings(self) -> dict[str, Any]:
-        """What a run that goes on with this one's checkpoint must have in common with it."""
-        return {**asdict(self.settings), "held-out data": hash_examples(self.dev)}
 
 
 def classifier_run(

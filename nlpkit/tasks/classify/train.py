@@ -37,15 +37,58 @@ SENTENCE = 50  # features of a text, up to which naive Bayes is trusted as it is
 RARE = 2  # a sequence model has no embedding for a word seen fewer times
 
 
-class ClassifierRun(Run):
+class AnyClassifierRun(Run):
+    """What trainings of classifiers have in common, from scratch or on an encoder."""
+
+    trainer: Trainer
+    unit = "texts"
+    examples: Sequence[Example]
+    dev: Sequence[Example]
+    settings: Any
+    labels: Vocab
+
+    def classifier(self) -> Any:
+        """The model as it is now, ready to predict."""
+        raise NotImplementedError
+
+    def _error(self) -> float:
+        """The share of held-out texts whose labels are not all right."""
+        found = self.classifier().probabilities([example.texts for example in self.dev])
+        right = label_targets(self.dev, self.labels)
+        if self.settings.multi_label:
+            return float(((found >= 0.5) != (right > 0)).any(axis=1).mean())
+        return float((right[np.arange(len(right)), found.argmax(axis=1)] == 0).mean())
+
+    def result(self) -> Any:
+        """The trained model, with the best weights when there were held-out texts."""
+        metrics: dict[str, float] = {"labels": len(self.labels), "texts": len(self.examples)}
+        if self.trainer.counters.best_loss is not None:
+            metrics["dev_accuracy"] = 1 - self.trainer.counters.best_loss
+        classifier = self.classifier()
+        classifier.config = modeldir.ModelConfig(
+            kind=CLASSIFIER,
+            settings=classifier.describe(),
+            seed=self.settings.seed,
+            data_hash=self.data_hash(),
+            metrics=metrics,
+        )
+        return classifier
+
+    def data_hash(self) -> str:
+        """A fingerprint of the training texts."""
+        return hash_examples(self.examples)
+
+    def common_settings(self) -> dict[str, Any]:
+        """What a run that goes on with this one's checkpoint must have in common with it."""
+        return {**asdict(self.settings), "held-out data": hash_examples(self.dev)}
+
+
+class ClassifierRun(AnyClassifierRun):
     """One training of a classifier.
 
     >>> run = ClassifierRun(examples, ClassifierSettings())  # doctest: +SKIP
     >>> run.train("reviews.model")  # doctest: +SKIP
     """
-
-    trainer: Trainer
-    unit = "texts"
 
     def __init__(
         self,
@@ -173,14 +216,6 @@ class ClassifierRun(Run):
         size = self.settings.batch_size
         return self._order[index * size : (index + 1) * size]
 
-    def _error(self) -> float:
-        """The share of held-out texts whose labels are not all right."""
-        found = self.classifier().probabilities([example.joined for example in self.dev])
-        right = label_targets(self.dev, self.labels)
-        if self.settings.multi_label:
-            return float(((found >= 0.5) != (right > 0)).any(axis=1).mean())
-        return float((right[np.arange(len(right)), found.argmax(axis=1)] == 0).mean())
-
     def warnings(self) -> list[str]:
         """What stands in the way of learning: one label, or texts without words in common."""
         found = []
@@ -236,33 +271,8 @@ class ClassifierRun(Run):
         weights = {name: value.cpu().numpy() for name, value in self._tensors().items()}
         return Classifier(self.settings, self.labels, weights, self._words, self._maker)
 
-    def result(self) -> Classifier:
-        """The trained model, with the best weights when there were held-out texts."""
-        metrics: dict[str, float] = {"labels": len(self.labels), "texts": len(self.examples)}
-        if self.trainer.counters.best_loss is not None:
-            metrics["dev_accuracy"] = 1 - self.trainer.counters.best_loss
-        classifier = self.classifier()
-        classifier.config = modeldir.ModelConfig(
-            kind=CLASSIFIER,
-            settings=asdict(classifier.stored_settings()),
-            seed=self.settings.seed,
-            data_hash=self.data_hash(),
-            metrics=metrics,
-        )
-        return classifier
-
-    def data_hash(self) -> str:
-        """A fingerprint of the training texts."""
-        return hash_examples(self.examples)
-
     def common_settings(self) -> dict[str, Any]:
-        """What a run that goes on with this one's checkpoint must have in common with it."""
-        return {
-            **asdict(self.settings),
-            "seed": self.settings.seed,
-            "held-out data": hash_examples(self.dev),
-            "vectors": self.vectors,
-        }
+        return {**super().common_settings(), "vectors": self.vectors}
 
 
 def _full_path(tokenizer: str) -> str:

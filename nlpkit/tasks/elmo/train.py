@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nlpkit import modeldir, registry
-from nlpkit.device import check_training_memory
+from nlpkit.device import check_training_memory, seeded
 from nlpkit.errors import NlpkitError
 from nlpkit.models.elmo import Elmo, ElmoArchitecture, SentenceBatch
 from nlpkit.models.elmo_model import BEGIN, END, SPECIALS, ElmoModel
@@ -110,7 +110,8 @@ class ElmoRun(Run):
         check_training_memory(
             count, self.device, activations=2 * settings.layers * steps, batch="batch_tokens"
         )
-        model = Elmo(replace(self.architecture))
+        with seeded(settings.seed, 0, torch.device("cpu")):
+            model = Elmo(replace(self.architecture))
         model.initialize(torch.Generator().manual_seed(settings.seed))
         model.dropout = settings.dropout
         self.model = model.to(self.device)

@@ -10,27 +10,21 @@ a model of characters that has never seen that one, a line end.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import torch
-from torch import Tensor
-
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.schema import plain
+from nlpkit.tasks.lm.stream import TargetBatches
 from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Bytes, Codec
 from nlpkit.text.records import RecordText
 from nlpkit.text.word_codec import Words
-from nlpkit.training.batches import Batches
 
 END = "\x04"  # end of transmission: no text has it
 _HINT = '{"prompt": "...", "completion": "..."}'
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 @dataclass(frozen=True)
@@ -123,7 +117,7 @@ def example_ids(examples: Sequence[Example], codec: Codec) -> list[tuple[list[in
     ]
 
 
-class ExampleBatches:
+class ExampleBatches(TargetBatches):
     """Batches of examples of like length; targets of prompts are -1, which no loss counts."""
 
     def __init__(
@@ -148,19 +142,8 @@ class ExampleBatches:
             row = [*kept, *completion]
             inputs.append(row[:-1])
             targets.append([-1] * (len(kept) - 1) + completion)
-        self._batches = Batches(
-            inputs,
-            targets,
-            tokens=batch_size * block_size,
-            most_rows=4 * batch_size,
-            seed=seed,
-            fill=(0, -1),
-        )
-        self.per_epoch = self._batches.per_epoch
-
-    def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
-        idx, targets = self._batches[number].columns
-        return torch.from_numpy(idx.ids), torch.from_numpy(targets.ids)
+        sizes = {"batch_size": batch_size, "block_size": block_size}
+        super().__init__(inputs, targets, seed=seed, **sizes)
 
 
 def examples_hash(examples: Iterable[Example]) -> bytes:
@@ -168,43 +151,3 @@ def examples_hash(examples: Iterable[Example]) -> bytes:
     return "\0".join(f"{one.prompt}\0{one.completion}" for one in examples).encode(
         "utf-8", "replace"
     )
-
-
-# --- scores ---------------------------------------------------------------------------------------
-
-
-def normalize_answer(text: str) -> str:
-    """An answer as SQuAD's evaluation compares it: no case, punctuation, articles, extra spaces.
-
-    >>> normalize_answer("The  Nile, of course!")
-    'nile of course'
-    """
-    text = re.sub(r"[^\w\s]", "", text.lower())
-    return " ".join(_ARTICLES.sub(" ", text).split())
-
-
-def exact_match(answer: str, truth: str) -> float:
-    """1 where both are the same once normalised, else 0."""
-    return float(normalize_answer(answer) == normalize_answer(truth))
-
-
-def token_f1(answer: str, truth: str) -> float:
-    """F1 of the words that both have in common.
-
-    >>> token_f1("in the old town", "the town")
-    0.5
-    """
-    given, right = normalize_answer(answer).split(), normalize_answer(truth).split()
-    if not given or not right:
-        return float(given == right)
-    common = sum((Counter(given) & Counter(right)).values())
-    return 2 * common / (len(given) + len(right))
-
-
-def mean_scores(answers: Sequence[str], truths: Sequence[str]) -> dict[str, float]:
-    """Exact match and token F1 of all answers, as shares."""
-    pairs = list(zip(answers, truths, strict=True))
-    return {
-        "exact_match": float(np.mean([exact_match(*pair) for pair in pairs])),
-        "f1": float(np.mean([token_f1(*pair) for pair in pairs])),
-    }

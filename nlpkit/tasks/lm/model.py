@@ -26,7 +26,7 @@ from nlpkit.tasks.lm.score import TextScore, stream_losses
 from nlpkit.tasks.lm.settings import LmSettings, Unit, WritingSettings
 from nlpkit.text.codec import Codec, TextStream, load_codec, save_codec
 from nlpkit.text.word_codec import MARK, UNKNOWN, Words
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 
 _MUCH = 1 << 18  # tokens x layers x width from which on compiled code makes up for its loading
 
@@ -280,7 +280,7 @@ class TextModel(modeldir.Model):
         return self._add_up(encoded(), size, stride)
 
     def score_blocks(
-        self, blocks: Iterable[Block], errors: str = "strict", stride: int | None = None
+        self, blocks: Iterable[TextBlock], errors: str = "strict", stride: int | None = None
     ) -> TextScore:
         """Score blocks of a file; words between white space never become strings."""
         codec = self.codec

@@ -25,7 +25,7 @@ from nlpkit.tasks.lm.train import (
 )
 from nlpkit.tasks.lm.words import join_documents
 from nlpkit.text.codec import Codec, check_same_codec
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 from nlpkit.training.distributed import Processes
 from nlpkit.training.run import Run
 
@@ -36,7 +36,7 @@ _SIZES = ("layers", "heads", "dim", "block_size")
 class LmRun(Run):
     """One training: text in, a ``TextModel`` out, or a ``GptModel``.
 
-    >>> text = [Block(b"to be or not to be\\n" * 50, "-", 1)]
+    >>> text = [TextBlock(b"to be or not to be\\n" * 50, "-", 1)]
     >>> LmRun(text, LmSettings(model="ngram", order=3), tokenizer="word").train()
     <TextModel: ngram, 36 parameters, order 3, vocabulary 6>
     """
@@ -45,7 +45,7 @@ class LmRun(Run):
 
     def __init__(
         self,
-        blocks: Iterable[Block],
+        blocks: Iterable[TextBlock],
         settings: LmSettings,
         *,
         tokenizer: str | Codec | None = None,  # char, byte, word, a tokenizer.json, or what encodes
@@ -89,15 +89,18 @@ class LmRun(Run):
             f"vocabulary of {len(codec):,}"
         )
 
-    def _prepare(self, codec: Codec, start: TextModel | None, device: torch.device) -> None:
+    def _make_model(self, codec: Codec, start: TextModel | None, device: torch.device) -> None:
         if start is not None:
             model = start.model.requires_grad_(True)
         else:
             with memory_advice():
                 model = new_model(self.settings, len(codec), device)
-        model = model.to(device)
         kind = GptModel if self.settings.model == "gpt" else TextModel
-        self.model = kind(model, codec, unit=self.settings.unit)
+        self.model = kind(model.to(device), codec, unit=self.settings.unit)
+
+    def _prepare(self, codec: Codec, start: TextModel | None, device: torch.device) -> None:
+        self._make_model(codec, start, device)
+        model = self.model.model
         self.summary = (
             f"{len(self.train_ids):,} tokens to learn from, {len(self.validation):,} held out, "
             f"vocabulary of {len(codec):,}; {model.count_parameters():,} parameters"
@@ -131,6 +134,13 @@ class LmRun(Run):
         loss = None
         if len(self.validation):
             loss = heldout_loss(self.model.model, self.validation, mark=self.model.mark)
+        self._describe(loss, more)
+        if "levels" in more:
+            self.outcome = f"{more['levels'][-1] - 1:,} n-grams; {self.outcome}"
+        return self.model
+
+    def _describe(self, loss: float | None, more: dict[str, Any]) -> None:
+        """How the model came about, for ``config.json`` and in words."""
         self.model.config = modeldir.ModelConfig(
             kind=self.model.kind,
             settings={
@@ -143,22 +153,19 @@ class LmRun(Run):
             metrics={} if loss is None else {"heldout_loss": loss},
         )
         self.outcome = "" if loss is None else f"held-out loss {loss:.4f} nats per token; "
-        if more:
-            self.outcome = f"{more['levels'][-1] - 1:,} n-grams; {self.outcome}"
         self.model.model.requires_grad_(False)
-        return self.model
 
 
 class GptRun(LmRun):
     """One training of a GPT: text in, a ``GptModel`` out.
 
-    >>> text = [Block(b"to be or not to be\\n" * 50, "-", 1)]
+    >>> text = [TextBlock(b"to be or not to be\\n" * 50, "-", 1)]
     >>> settings = GptSettings(layers=1, dim=16, block_size=8, max_iters=3)
     >>> GptRun(text, settings).train()
     <GptModel: 3,720 parameters, 1 layers, 2 heads, width 16, context 8, vocabulary 8>
     """
 
-    def __init__(self, blocks: Iterable[Block], settings: GptSettings, **more: Any) -> None:
+    def __init__(self, blocks: Iterable[TextBlock], settings: GptSettings, **more: Any) -> None:
         super().__init__(blocks, LmSettings(**vars(settings)), **more)
 
 

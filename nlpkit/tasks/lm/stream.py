@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from nlpkit.text.codec import Bytes, Codec
 from nlpkit.text.subwords import Subwords
 from nlpkit.text.word_codec import KINDS as WORD_KINDS
 from nlpkit.text.word_codec import Words
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 from nlpkit.training.batches import Batches
 
 _CHUNK = 1 << 22  # ids worked on at a time
@@ -37,7 +37,7 @@ class TokenFile(NamedTuple):
 
 
 def tokenize_stream(
-    blocks: Iterable[Block],
+    blocks: Iterable[TextBlock],
     tokenizer: str,
     folder: str,
     errors: str = "strict",
@@ -52,7 +52,7 @@ def tokenize_stream(
     ``tokenizer.json``; a ``codec`` that is there already is used instead. Between files of subwords
     stands an end-of-text mark. ``vocab_size`` and ``min_count`` limit the words.
 
-    >>> tokenize_stream([Block(b"to be", "-", 1)], "char", ".").ids.tolist()
+    >>> tokenize_stream([TextBlock(b"to be", "-", 1)], "char", ".").ids.tolist()
     [4, 3, 0, 1, 2]
     """
     if isinstance(codec, Bytes) or (codec is None and tokenizer == "byte"):
@@ -73,18 +73,18 @@ def tokenize_stream(
     return TokenFile(codec, _write(_subword_ids(blocks, codec, dtype, errors), dtype, folder))
 
 
-def _byte_ids(blocks: Iterable[Block]) -> Iterator[np.ndarray]:
+def _byte_ids(blocks: Iterable[TextBlock]) -> Iterator[np.ndarray]:
     for block in blocks:
         yield np.frombuffer(block.data, dtype=np.uint8)
 
 
-def _code_points(blocks: Iterable[Block], errors: str) -> Iterator[np.ndarray]:
+def _code_points(blocks: Iterable[TextBlock], errors: str) -> Iterator[np.ndarray]:
     for block in blocks:
         yield np.frombuffer(block.text(errors).encode("utf-32-le"), dtype="<u4")
 
 
 def _subword_ids(
-    blocks: Iterable[Block], codec: Subwords, dtype: np.dtype, errors: str
+    blocks: Iterable[TextBlock], codec: Subwords, dtype: np.dtype, errors: str
 ) -> Iterator[np.ndarray]:
     source, mark = None, codec.first_id
     for block in blocks:
@@ -158,7 +158,34 @@ class StreamBatches:
         return batch[:, :-1], batch[:, 1:]
 
 
-class LineBatches:
+class TargetBatches:
+    """Batches of sequences of like length with their targets, padded; -1 is no target."""
+
+    def __init__(
+        self,
+        inputs: Sequence[Any],
+        targets: Sequence[Any],
+        *,
+        batch_size: int,
+        block_size: int,
+        seed: int,
+    ) -> None:
+        self._batches = Batches(
+            inputs,
+            targets,
+            tokens=batch_size * block_size,
+            most_rows=4 * batch_size,
+            seed=seed,
+            fill=(0, -1),
+        )
+        self.per_epoch = self._batches.per_epoch
+
+    def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
+        idx, targets = self._batches[number].columns
+        return torch.from_numpy(idx.ids), torch.from_numpy(targets.ids)
+
+
+class LineBatches(TargetBatches):
     """Batches of independent texts: each from a mark to the next, padded; long ones in pieces.
 
     >>> lines = LineBatches(np.array([1, 2, 0, 3, 0]), 0, batch_size=2, block_size=4, seed=1)
@@ -179,19 +206,8 @@ class LineBatches:
                 piece = line[at : at + block_size + 1]
                 inputs.append(piece[:-1])
                 targets.append(piece[1:])
-        self._batches = Batches(
-            inputs,
-            targets,
-            tokens=batch_size * block_size,
-            most_rows=4 * batch_size,
-            seed=seed,
-            fill=(0, -1),
-        )
-        self.per_epoch = self._batches.per_epoch
-
-    def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
-        idx, targets = self._batches[number].columns
-        return torch.from_numpy(idx.ids), torch.from_numpy(targets.ids)
+        sizes = {"batch_size": batch_size, "block_size": block_size}
+        super().__init__(inputs, targets, seed=seed, **sizes)
 
 
 def windows(

@@ -22,7 +22,7 @@ from nlpkit.tasks.lm.gradients import gradient_flow
 from nlpkit.tasks.lm.lanes import CarriedState, LaneBatches, lane_loss
 from nlpkit.tasks.lm.score import stream_losses
 from nlpkit.tasks.lm.settings import ResolvedGpt, ResolvedLm
-from nlpkit.tasks.lm.stream import LineBatches, StreamBatches, windows
+from nlpkit.tasks.lm.stream import LineBatches, StreamBatches, TargetBatches, windows
 from nlpkit.text.codec import Codec
 from nlpkit.training.distributed import Processes, Synchronized
 from nlpkit.training.loop import Trainer
@@ -77,8 +77,26 @@ def prepare_training(
     [1, 2, 3]
     """
     processes = processes or Processes()
-    freeze_layers(model, settings.freeze)
+
+    def evaluate() -> float:
+        trainer.extras = _flow(model, validation)
+        return heldout_loss(model, validation, at_most=_EVAL_TOKENS, mark=mark)
+
     data = _data(model, train, settings, processes, mark)
+    measured = evaluate if len(validation) else None
+    trainer = make_trainer(model, data, settings, processes, measured)
+    return trainer
+
+
+def make_trainer(
+    model: LanguageModel,
+    data: TargetBatches | StreamBatches | LaneBatches,
+    settings: ResolvedGpt,
+    processes: Processes,
+    evaluate: Callable[[], float] | None,
+) -> Trainer:
+    """A trainer for a model that is on its device, whatever its batches are."""
+    freeze_layers(model, settings.freeze)
     optimizers = make_optimizers(
         model,
         optimizer=settings.optimizer,
@@ -92,22 +110,14 @@ def prepare_training(
     if isinstance(data, LaneBatches):
         assert isinstance(model, Recurrent)
         kept = CarriedState(model, settings.batch_size)
-    batch_loss = _batch_loss(trained, kept, data, processes)
-
-    def evaluate() -> float:
-        trainer.extras = _flow(model, validation)
-        return heldout_loss(model, validation, at_most=_EVAL_TOKENS, mark=mark)
-
-    device = next(model.parameters()).device
-    trainer = Trainer(
+    return Trainer(
         Synchronized(kept, trained) if processes.count > 1 else kept,
         optimizers,
-        batch_loss,
+        _batch_loss(trained, kept, data, processes),
         settings.loop(),
-        evaluate=evaluate if len(validation) else None,
-        clock=processes.clock(device),
+        evaluate=evaluate,
+        clock=processes.clock(next(model.parameters()).device),
     )
-    return trainer
 
 
 def _data(
@@ -131,7 +141,7 @@ def _data(
 def _batch_loss(
     trained: Any,
     kept: nn.Module,
-    data: StreamBatches | LaneBatches | LineBatches,
+    data: TargetBatches | StreamBatches | LaneBatches,
     processes: Processes,
 ) -> Callable[[int], tuple[Tensor, int]]:
     device = next(kept.parameters()).device

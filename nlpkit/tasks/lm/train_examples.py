@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from nlpkit import modeldir
-from nlpkit.device import memory_advice
 from nlpkit.errors import NlpkitError
 from nlpkit.generate.settings import SamplingSettings
-from nlpkit.models.build import make_optimizers
 from nlpkit.tasks.lm.examples import (
     END,
     Example,
@@ -23,16 +19,15 @@ from nlpkit.tasks.lm.examples import (
     example_ids,
     examples_hash,
 )
-from nlpkit.tasks.lm.model import GptModel, TextModel
-from nlpkit.tasks.lm.run import open_start, recorded_settings, resolve
+from nlpkit.tasks.lm.model import TextModel
+from nlpkit.tasks.lm.run import LmRun, open_start, resolve
 from nlpkit.tasks.lm.settings import LmSettings, ResolvedLm
-from nlpkit.tasks.lm.train import freeze_layers, new_model
+from nlpkit.tasks.lm.train import make_trainer
 from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Bytes, Codec
 from nlpkit.text.subwords import Subwords
 from nlpkit.training.distributed import Processes
 from nlpkit.training.loop import Trainer
-from nlpkit.training.run import Run
 
 
 def codec_for_examples(examples: Sequence[Example], tokenizer: str) -> Codec:
@@ -58,10 +53,8 @@ def split_examples(
     return [examples[i] for i in order[held:]], [examples[i] for i in order[:held]]
 
 
-class ExamplesRun(Run):
+class ExamplesRun(LmRun):
     """One training on prompts and completions: the loss counts completions only."""
-
-    processes: Processes
 
     def __init__(
         self,
@@ -80,48 +73,27 @@ class ExamplesRun(Run):
         self.settings = resolve(settings, start, tokenizer)
         self.examples = list(examples)
         codec = start.codec if start else codec_for_examples(examples, tokenizer or "char")
-        if start is not None:
-            model = start.model.requires_grad_(True)
-        else:
-            with memory_advice():
-                model = new_model(self.settings, len(codec), device)
-        self.model = GptModel(model.to(device), codec)
+        self._make_model(codec, start, device)
         train, self.heldout = split_examples(
             examples, self.settings.val_fraction, self.settings.seed
         )
         self.summary = (
             f"{len(train):,} examples to learn from, {len(self.heldout):,} held out, "
-            f"vocabulary of {len(codec):,}; {model.count_parameters():,} parameters"
+            f"vocabulary of {len(codec):,}; {self.model.model.count_parameters():,} parameters"
         )
         self.trainer = prepare_examples(
             self.model, train, self.heldout, self.settings, self.processes
         )
 
-    def common_settings(self) -> dict[str, Any]:
-        """All settings, the number of processes, and the model it began with."""
-        return {**vars(self.settings), "processes": self.processes.count, "init": self.init}
-
     def data_hash(self) -> str:
         """A fingerprint of the examples."""
         return modeldir.data_hash([examples_hash(self.examples)])
 
-    def result(self) -> GptModel:
+    def result(self) -> TextModel:
         """The model, its loss on held-out completions, and how it came about."""
         loss = examples_loss(self.model, self.heldout) if self.heldout else None
         end = self.model.codec.decode([end_token(self.model.codec)])
-        self.model.config = modeldir.ModelConfig(
-            kind=self.model.kind,
-            settings={
-                **recorded_settings(self.settings),
-                "end": end,
-                "architecture": self.model.model.settings.to_dict(),
-            },
-            seed=self.settings.seed,
-            data_hash=self.data_hash(),
-            metrics={} if loss is None else {"heldout_loss": loss},
-        )
-        self.outcome = "" if loss is None else f"held-out loss {loss:.4f} nats per token; "
-        self.model.model.requires_grad_(False)
+        self._describe(loss, {"end": end})
         return self.model
 
 
@@ -133,32 +105,11 @@ def prepare_examples(
     processes: Processes,
 ) -> Trainer:
     """A trainer whose loss counts completions only."""
-    model, device = found.model, found.device
-    freeze_layers(model, settings.freeze)
+    model = found.model
     sizes = {"batch_size": settings.batch_size, "block_size": model.settings.block_size}
     batches = ExampleBatches(example_ids(train, found.codec), seed=settings.seed, **sizes)
-    optimizers = make_optimizers(
-        model,
-        optimizer=settings.optimizer,
-        lr=settings.lr,
-        muon_lr=settings.muon_lr,
-        weight_decay=settings.weight_decay,
-    )
-    trained: Any = processes.wrap(torch.compile(model) if settings.compile else model)
-
-    def batch_loss(number: int) -> tuple[Tensor, int]:
-        idx, targets = batches[number * processes.count + processes.rank]
-        _, loss = trained(idx.to(device), targets.to(device))
-        return loss, idx.numel() * processes.count
-
-    return Trainer(
-        model,
-        optimizers,
-        batch_loss,
-        settings.loop(),
-        evaluate=(lambda: examples_loss(found, heldout)) if heldout else None,
-        clock=processes.clock(device),
-    )
+    evaluate = (lambda: examples_loss(found, heldout)) if heldout else None
+    return make_trainer(model, batches, settings, processes, evaluate)
 
 
 @torch.no_grad()

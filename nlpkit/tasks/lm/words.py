@@ -12,7 +12,7 @@ import numpy as np
 from nlpkit.kernels.wordcount import LINE_END, WordTable
 from nlpkit.text.tokenizers import get_tokenizer
 from nlpkit.text.word_codec import MARK, Words, choose_words
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 
 _CHUNK = 1 << 22  # ids worked on at a time
 
@@ -27,7 +27,7 @@ class WordCounter:
         self._ids: dict[str, int] = {}
         self._counts: list[int] = []
 
-    def encode(self, block: Block, errors: str) -> np.ndarray:
+    def encode(self, block: TextBlock, errors: str) -> np.ndarray:
         """The numbers of the words of whole lines, ``LINE_END`` behind each line."""
         if self.kind == "whitespace":
             block.text(errors)  # bytes that are not UTF-8 are refused here, with their line
@@ -64,10 +64,10 @@ class WordCounter:
         return codec
 
 
-def join_documents(blocks: Iterable[Block]) -> Iterator[Block]:
+def join_documents(blocks: Iterable[TextBlock]) -> Iterator[TextBlock]:
     """Each document as one line: line ends inside it become spaces, blank lines end it.
 
-    >>> [block.data for block in join_documents([Block(b"a\\nb\\n\\n\\nc\\n", "-", 1)])]
+    >>> [block.data for block in join_documents([TextBlock(b"a\\nb\\n\\n\\nc\\n", "-", 1)])]
     [b'a b\\nc', b'\\n']
     """
     inside = False
@@ -87,6 +87,6 @@ def join_documents(blocks: Iterable[Block]) -> Iterator[Block]:
                 parts.append(b"\n")
                 inside = False
         if parts:
-            yield Block(b"".join(parts), block.source, block.first_line)
+            yield TextBlock(b"".join(parts), block.source, block.first_line)
     if inside:
-        yield Block(b"\n", source, 1)
+        yield TextBlock(b"\n", source, 1)

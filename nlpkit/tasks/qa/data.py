@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -64,6 +64,22 @@ def read_questions(
     if not questions:
         raise NlpkitError(f"{name}: no question in it", hint=f"SQuAD's JSON, JSON lines, or {TSV}")
     return questions
+
+
+def asked(questions: Iterable[Sequence[str]]) -> list[Question]:
+    """Questions from (question, text, answer), of which an empty answer is none.
+
+    >>> asked([("Who sat?", "The cat sat.", "The cat")])[0].references
+    ['The cat']
+    """
+    found = []
+    for number, one in enumerate(questions, 1):
+        if len(one) != 3:
+            raise NlpkitError(f"question {number} is not (question, text, answer): {one!r:.60}")
+        question, context, answer = one
+        answers = (Answer(answer, find_answer(context, answer)),) if answer else ()
+        found.append(Question(f"question {number}", question, context, answers))
+    return found
 
 
 def _is_question(line: str) -> bool:

@@ -28,7 +28,7 @@ from nlpkit.training.batches import Ragged, plan
 BATCH_TOKENS = 1024
 
 
-class Span(NamedTuple):
+class AnswerSpan(NamedTuple):
     """An answer: characters ``start`` to ``end`` of text number ``text``."""
 
     answer: str
@@ -42,11 +42,11 @@ class Span(NamedTuple):
 class Answers(NamedTuple):
     """The best spans of a question, and whether none of them is one."""
 
-    spans: list[Span]
+    spans: list[AnswerSpan]
     nothing: float  # the score of no answer less that of the best span
     probability: float  # of no answer, among the spans that are given and it
 
-    def best(self, threshold: float | None) -> Span | None:
+    def best(self, threshold: float | None) -> AnswerSpan | None:
         """The answer, unless no answer scores more than ``threshold`` above it."""
         if not self.spans or (threshold is not None and self.nothing > threshold):
             return None
@@ -84,6 +84,9 @@ class QaModel(modeldir.Model):
     ) -> None:
         self.network, self.settings, self.threshold = network, settings, threshold
         self.config = config or modeldir.ModelConfig(kind=registry.QA, settings=self.describe())
+
+    def __repr__(self) -> str:
+        return f"<QaModel: {self.network.encoder.kind}, windows of {self.room} tokens>"
 
     def describe(self) -> dict[str, Any]:
         """What ``config.json`` must say of the model."""
@@ -126,7 +129,7 @@ class QaModel(modeldir.Model):
                 made = self.windows(question, text)
                 windows += made
                 owners += [(number, place)] * len(made)
-        found: list[list[Span]] = [[] for _ in asked]
+        found: list[list[AnswerSpan]] = [[] for _ in asked]
         nothing = np.full(len(asked), np.inf)
         for row, start, end in self._read(windows):
             number, place = owners[row]
@@ -204,7 +207,7 @@ def best_spans(
     place: int,
     count: int,
     longest: int,
-) -> list[Span]:
+) -> list[AnswerSpan]:
     """The spans of a window with the highest sums of start and end logits."""
     length = len(window.spans)
     if not length:
@@ -220,13 +223,15 @@ def best_spans(
     for index in order[np.argsort(-sums.ravel()[order], kind="stable")].tolist():
         first, last = divmod(index, length)
         begin, stop = window.spans[first][0], window.spans[last][1]
-        found.append(Span(text[begin:stop], begin, stop, float(sums[first, last]), 0.0, place))
+        found.append(
+            AnswerSpan(text[begin:stop], begin, stop, float(sums[first, last]), 0.0, place)
+        )
     return found
 
 
-def _rank(spans: list[Span], nothing: float, count: int) -> Answers:
+def _rank(spans: list[AnswerSpan], nothing: float, count: int) -> Answers:
     """The best of all windows, each once, with probabilities beside no answer's score."""
-    distinct: dict[tuple[int, int, int], Span] = {}
+    distinct: dict[tuple[int, int, int], AnswerSpan] = {}
     for span in sorted(spans, key=lambda one: -one.score):
         distinct.setdefault((span.text, span.start, span.end), span)
     kept = list(distinct.values())[:count]

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nlpkit.tasks.tag.clues import Ids
 from nlpkit.tasks.tag.features import FeatureExtractor, WordFeatures
+from nlpkit.tasks.tag.hashed_features import Ids
 from nlpkit.text.schemes import read_spans
 from nlpkit.training.batches import Padded, Ragged
 
@@ -16,23 +16,23 @@ LONGEST = 1000  # tokens that are looked at together; a longer sentence is cut
 
 
 def cut_long(length: int, longest: int = LONGEST) -> list[slice]:
-    """Pieces of a sentence that are each at most ``longest`` tokens, as even as can be.
+    """Chunks of a sentence that are each at most ``longest`` tokens, as even as can be.
 
     >>> cut_long(5, 3)
     [slice(0, 3, None), slice(3, 5, None)]
     """
-    pieces = -(-length // longest)
-    size = -(-length // max(1, pieces))
+    chunks = -(-length // longest)
+    size = -(-length // max(1, chunks))
     return [slice(start, min(start + size, length)) for start in range(0, length, max(1, size))]
 
 
 def cut_tagged(tags: Sequence[str], longest: int = LONGEST) -> list[slice]:
-    """``cut_long`` between entities; only one that is longer than a piece is cut itself.
+    """``cut_long`` between entities; only one that is longer than a chunk is cut itself.
 
     >>> cut_tagged(["O", "O", "B-P", "I-P", "O"], 3)
     [slice(0, 2, None), slice(2, 5, None)]
     """
-    pieces = []
+    chunks = []
     start, length = 0, len(tags)
     entities = read_spans(tags) if length > longest else []
     around = {place: span for span in entities for place in range(span.start + 1, span.end)}
@@ -41,9 +41,9 @@ def cut_tagged(tags: Sequence[str], longest: int = LONGEST) -> list[slice]:
         if end in around:
             entity = around[end]
             end = entity.start if entity.start > start else min(entity.end, start + longest)
-        pieces.append(slice(start, end))
+        chunks.append(slice(start, end))
         start = end
-    return pieces
+    return chunks
 
 
 class TaggedBatch(NamedTuple):
@@ -83,6 +83,6 @@ class TaggedData:
             every.vectors[distinct],
             np.ascontiguousarray(characters[:, :used]),
             every.affixes[distinct],
-            every.clues[distinct],
+            every.hashes[distinct],
         )
         return TaggedBatch(features, Padded(words, tokens.mask), self.tags.pad(rows))

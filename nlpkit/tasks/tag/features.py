@@ -14,12 +14,19 @@ from pathlib import Path
 
 import numpy as np
 
-from nlpkit.tasks.tag.clues import N_AFFIXES, Ids, character_codes, clue_hashes, find_rows
+from nlpkit.tasks.tag.hashed_features import (
+    N_AFFIXES,
+    Ids,
+    character_codes,
+    feature_hashes,
+    find_rows,
+)
 from nlpkit.text.codec import save_codec
 from nlpkit.text.vocab import UNK, Vocab
 from nlpkit.text.vocab_codec import WORDS, VocabCodec
 
 CHARACTERS = "characters.tsv"
+LINEAR = "clues."  # how tensors of the linear features begin in files, since 0.1.0
 AFFIX_BUCKETS = 20_000
 SHAPE_BUCKETS = 1_000  # when shapes are all there is
 AFFIX_DIM = 64
@@ -41,7 +48,7 @@ class WordFeatures:
     vectors: Ids  # (U,) row of the given vectors, from 1; 0 is none
     characters: Ids  # (U, L), 0 is padding
     affixes: Ids  # (U, 1 or more) the hashed shape, then prefixes and suffixes
-    clues: Ids  # (U, N_CLUES) hashes of all that a linear model looks at, or rows of its tables
+    hashes: Ids  # (U, N_HASHES) hashes of all that a linear model looks at, or rows of its tables
 
     def __len__(self) -> int:
         return len(self.words)
@@ -127,13 +134,15 @@ class FeatureExtractor:
         characters = np.zeros(inside.shape, np.int64)
         rows_of_codes = find_rows(self._codes, character_codes("".join(spelled)))
         characters[inside] = self._code_ids[rows_of_codes]
-        clues = clue_hashes(words)
+        hashes = feature_hashes(words)
         return WordFeatures(
             np.array(self.words.encode_tokens(words), np.int64),
             np.array(self.words.vector_rows(words), np.int64),
             characters,
-            clues[:, :N_AFFIXES] % AFFIX_BUCKETS if self.affixes else clues[:, :1] % SHAPE_BUCKETS,
-            clues,
+            hashes[:, :N_AFFIXES] % AFFIX_BUCKETS
+            if self.affixes
+            else hashes[:, :1] % SHAPE_BUCKETS,
+            hashes,
         )
 
 

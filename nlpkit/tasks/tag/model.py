@@ -5,17 +5,17 @@
     chars     a convolution or an LSTM over the characters of the word
     affixes   the sum of embeddings of its shape and, unless left out, prefixes and suffixes
       \\ all together -> one layer -> encoder over the sentence -> a score for each tag
-    clues     the word, its shape and affixes, its vector, and those of its neighbours (of those two
+    linear    the word, its shape and affixes, its vector, and those of its neighbours (of those two
               words away not the affixes), known by their hashes: each has a score for each tag, and
               these are added to the encoder's
 
-The clues are hashed linear features, what a classic linear CRF looks at. They learn what single
+The linear features, known by their hashes, are what a classic CRF looks at. They learn what single
 words and endings say, which an encoder is slow to, and the encoder learns the rest; in some
 sentences of training one of the two has to do without the other, so that both learn to.
 
 Tags of entities have parts in common: what speaks for B-PER speaks for I-PER as well, being a
-person. So the scores of encoder and clues are learned for each tag, type and prefix, and those of a
-tag's parts are added up; a trained model holds the sums alone.
+person. So the scores of encoder and features are learned for each tag, type and prefix, and those
+of a tag's parts are added up; a trained model holds the sums alone.
 
 Features are computed once for each distinct word of a batch. Sentences are padded at their end,
 which changes nothing. Prediction is in ``predictor``, in numpy, with the weights this module leaves
@@ -33,13 +33,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlpkit.nn.encoder import Encoded, make_encoder, read_both_ways
-from nlpkit.tasks.tag.clues import FAR_CLUES, N_CLUES, CluePlaces, find_rows, known_clues
 from nlpkit.tasks.tag.features import (
     AFFIX_BUCKETS,
     AFFIX_DIM,
     CHAR_DIM,
     CHAR_FILTERS,
     CHAR_KERNEL,
+    LINEAR,
     MIX,
     SHAPE_BUCKETS,
     SLOPE,
@@ -48,13 +48,22 @@ from nlpkit.tasks.tag.features import (
     WordFeatures,
     dropout_rate,
 )
+from nlpkit.tasks.tag.hashed_features import (
+    FAR_FEATURES,
+    N_HASHES,
+    FeaturePlaces,
+    find_rows,
+    known_features,
+)
 from nlpkit.tasks.tag.head import TagHead, TagParts
 from nlpkit.tasks.tag.settings import ResolvedTagger
 from nlpkit.text.vocab import UNK, Vocab
 from nlpkit.training.batches import Ragged
 
-CLUE_DROPOUT = 0.3
-ALONE = 0.2  # in this share of sentences the encoder, and in as many the clues, stay out of it
+LINEAR_DROPOUT = 0.3
+ALONE = (
+    0.2  # in this share of sentences the encoder, and in as many linear features, stay out of it
+)
 
 
 class SharedDropout(nn.Dropout):
@@ -183,17 +192,17 @@ class WordEncoder(nn.Module):
         return rows
 
 
-class ClueTable(nn.Module):
-    """Rows of scores for known clues, (U, N) -> (U, width); row 0, for all others, stays 0."""
+class LinearTable(nn.Module):
+    """Rows of scores for known features, (U, N) -> (U, width); row 0, for all others, stays 0."""
 
     known: Tensor
     counts: Tensor
 
-    def __init__(self, clues: np.ndarray, word_counts: np.ndarray, width: int) -> None:
+    def __init__(self, hashes: np.ndarray, word_counts: np.ndarray, width: int) -> None:
         super().__init__()
-        known, counts = known_clues(clues, word_counts, width)
+        known, counts = known_features(hashes, word_counts, width)
         self.register_buffer("known", torch.from_numpy(known))
-        # the first row is of clues that are not known
+        # the first row is of features that are not known
         self.register_buffer("counts", torch.from_numpy(np.append(1, counts)), persistent=False)
         self.table = nn.EmbeddingBag(1 + len(known), width, mode="sum", sparse=True, padding_idx=0)
         nn.init.zeros_(self.table.weight)
@@ -201,48 +210,48 @@ class ClueTable(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         weights = None
         if self.training:
-            kept = torch.rand(rows.shape, device=rows.device) >= CLUE_DROPOUT
-            weights = kept / (1 - CLUE_DROPOUT)
+            kept = torch.rand(rows.shape, device=rows.device) >= LINEAR_DROPOUT
+            weights = kept / (1 - LINEAR_DROPOUT)
         found: Tensor = self.table(rows, per_sample_weights=weights)
         return found
 
 
-class Clues(nn.Module):
-    """Scores of tags straight from the clues of a word and its neighbours, (B, T) -> (B, T, K).
+class LinearFeatures(nn.Module):
+    """Scores of tags straight from features of a word and its neighbours, (B, T) -> (B, T, K).
 
-    A row of a table has the scores of all parts of tags for each place where the clue may stand.
+    A row of a table has the scores of all parts of tags for each place where the feature may stand.
     """
 
     def __init__(
         self,
-        clues: np.ndarray,
+        hashes: np.ndarray,
         word_counts: np.ndarray,
         parts: TagParts,
-        one_way: bool,
+        causal: bool,
         vector_size: int,
     ) -> None:
         super().__init__()
-        places = CluePlaces.of(one_way)
+        places = FeaturePlaces.of(causal)
         self.places, self.parts = places.in_order, parts
-        self.near = ClueTable(clues, word_counts, len(places.near) * parts.count)
-        self.far = ClueTable(clues[:, FAR_CLUES], word_counts, len(places.far) * parts.count)
+        self.near = LinearTable(hashes, word_counts, len(places.near) * parts.count)
+        self.far = LinearTable(hashes[:, FAR_FEATURES], word_counts, len(places.far) * parts.count)
         if vector_size:
             self.of_vector = nn.Linear(vector_size, len(self.places) * parts.n_tags, bias=False)
             nn.init.zeros_(self.of_vector.weight)
 
-    def find(self, clues: np.ndarray) -> np.ndarray:
-        """The rows of clues in both tables, (U, N_CLUES) -> (U, N_CLUES + far ones)."""
-        near = find_rows(self.near.known.cpu().numpy(), clues)
-        far = find_rows(self.far.known.cpu().numpy(), clues[:, FAR_CLUES])
+    def find(self, hashes: np.ndarray) -> np.ndarray:
+        """The rows of features in both tables, (U, N_HASHES) -> (U, N_HASHES + far ones)."""
+        near = find_rows(self.near.known.cpu().numpy(), hashes)
+        far = find_rows(self.far.known.cpu().numpy(), hashes[:, FAR_FEATURES])
         return np.concatenate([near, far], axis=1)
 
     def forward(
         self, rows: Tensor, vectors: Tensor | None, positions: Tensor, mask: Tensor
     ) -> Tensor:
-        near, far = rows.tensor_split([N_CLUES], dim=1)
+        near, far = rows.tensor_split([N_HASHES], dim=1)
         distinct = self.parts(torch.cat([self.near(near), self.far(far)], dim=1))
         if vectors is not None:
-            distinct = distinct + self.of_vector(F.dropout(vectors, CLUE_DROPOUT, self.training))
+            distinct = distinct + self.of_vector(F.dropout(vectors, LINEAR_DROPOUT, self.training))
         # each token adds up what the words around it say of their places: a row of scores for each
         # word and place, and first such rows of zeros, for where a sentence has no word
         said = F.pad(distinct, (0, 0, 1, 0)).unflatten(1, (len(self.places), -1)).flatten(0, 1)
@@ -296,7 +305,7 @@ class TaggerModel(nn.Module):
         settings: ResolvedTagger,
         extractor: FeatureExtractor,
         n_tags: int,
-        clues: np.ndarray,
+        hashes: np.ndarray,
         word_counts: np.ndarray,
         vectors: np.ndarray | None = None,
         legal: list[list[bool]] | None = None,
@@ -313,28 +322,28 @@ class TaggerModel(nn.Module):
             parts=parts,
         )
         size = 0 if vectors is None else vectors.shape[1]
-        self.clues = (
-            Clues(clues, word_counts, self.head.parts, settings.one_way, size)
-            if settings.clues == "yes"
+        self.linear = (
+            LinearFeatures(hashes, word_counts, self.head.parts, settings.causal, size)
+            if settings.linear_features == "yes"
             else None
         )
 
     def prepared(self, features: WordFeatures) -> WordFeatures:
-        """Features as ``forward`` wants them: rows of the tables in the place of clues."""
-        if self.clues is None:
+        """Features as ``forward`` wants them: rows of the tables in the place of hashes."""
+        if self.linear is None:
             return features
-        return replace(features, clues=self.clues.find(features.clues))
+        return replace(features, hashes=self.linear.find(features.hashes))
 
     def forward(self, features: WordFeatures, positions: Tensor, mask: Tensor) -> Tensor:
         """Scores of the tokens; ``positions`` (B, T) says which distinct word each token is."""
         device, words = positions.device, self.tokens.words
         deep = self.head(self.tokens(features, positions, mask), mask)  # (B, T, K)
-        if self.clues is None:
+        if self.linear is None:
             return deep
         rows = None
         if words.has_vectors:
             rows = words.vectors.index_select(0, torch.from_numpy(features.vectors).to(device))
-        linear = self.clues(torch.from_numpy(features.clues).to(device), rows, positions, mask)
+        linear = self.linear(torch.from_numpy(features.hashes).to(device), rows, positions, mask)
         if self.training:
             chance = torch.rand(len(positions), 1, 1, device=device)
             deep, linear = deep * (chance >= ALONE), linear * (chance <= 1 - ALONE)
@@ -346,13 +355,13 @@ class TaggerModel(nn.Module):
 
     def weights(self) -> dict[str, Tensor]:
         """What prediction needs, with the scores of parts added up."""
-        weights: dict[str, Tensor] = {
-            name.removeprefix("tokens.").removeprefix("head."): value
-            for name, value in self.state_dict().items()
-        }
+        weights: dict[str, Tensor] = {}
+        for name, value in self.state_dict().items():
+            part, _, rest = name.partition(".")
+            weights[LINEAR + rest if part == "linear" else rest] = value
         parts = self.head.parts
         tables = [
-            name for name in weights if name.startswith("clues.") and name.endswith(".table.weight")
+            name for name in weights if name.startswith(LINEAR) and name.endswith(".table.weight")
         ]
         for name in (*tables, "output.bias"):
             weights[name] = parts(weights[name])

@@ -2,7 +2,7 @@
 
 Sentences are put into batches by length, distinct words are worked out once and remembered, and
 nothing a batch holds changes what a sentence gets. A sentence longer than ``LONGEST`` tokens is cut
-into pieces that are tagged apart, so that memory stays bounded.
+into chunks that are tagged apart, so that memory stays bounded.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from nlpkit.nn.inference import (
 )
 from nlpkit.registry import TAGGER
 from nlpkit.tasks.tag.batches import LONGEST, cut_long
-from nlpkit.tasks.tag.clues import CluePlaces
-from nlpkit.tasks.tag.features import FeatureExtractor
+from nlpkit.tasks.tag.features import LINEAR, FeatureExtractor
+from nlpkit.tasks.tag.hashed_features import FeaturePlaces
 from nlpkit.tasks.tag.settings import ResolvedTagger
 from nlpkit.tasks.tag.weights import check_weights
 from nlpkit.tasks.tag.words import NumpyWords
 from nlpkit.text.conll import Layout
 from nlpkit.text.schemes import (
+    EntitySpan,
     Scheme,
-    Span,
     convert,
     is_entity_tag,
     legal_transitions,
@@ -46,7 +46,7 @@ from nlpkit.text.schemes import (
 )
 from nlpkit.text.vocab import Vocab
 
-VERSION = 3  # of what weights mean: how words are hashed into clues, what is done with features
+VERSION = 3  # of what weights mean: how words are hashed into features, what is done with features
 INNER_SCHEME: Scheme = "BIOES"  # what the model learns, whatever scheme the data has
 FORBIDDEN = -1e4  # finite: where no legal path exists, the least bad one is found
 TAGS, LAYOUT = "tags.tsv", "layout.json"
@@ -57,7 +57,7 @@ ATTENTION_CELLS = 1 << 21  # of a transformer's (B, T, T)
 class Entity(NamedTuple):
     """An entity that was found, with the probability the model gives to just this span."""
 
-    span: Span
+    span: EntitySpan
     probability: float
 
 
@@ -95,7 +95,7 @@ class Tagger(modeldir.Model):
     ) -> None:
         self.settings, self.extractor, self.tags = settings, extractor, tags
         self.codec = extractor.words
-        self.config = config or modeldir.ModelConfig(kind=TAGGER, settings=asdict(settings))
+        self.config = config or modeldir.ModelConfig(kind=TAGGER, settings=self.describe())
         self.weights = weights
         self.scheme, self.layout = scheme, layout
         self.is_quadratic = settings.encoder == "transformer"
@@ -106,11 +106,13 @@ class Tagger(modeldir.Model):
             settings,
             extractor,
             under("words.", weights),
-            under("clues.", weights),
+            under(LINEAR, weights),
             self.encoder.first,
         )
         self.output, self.bias = weights["output.weight"].T, weights["output.bias"]
-        self.places = CluePlaces.of(settings.one_way).in_order if settings.clues == "yes" else ()
+        self.places = (
+            FeaturePlaces.of(settings.causal).in_order if settings.linear_features == "yes" else ()
+        )
         size = len(tags) + 1
         pairs = weights["crf.scores"] if "crf.scores" in weights else np.zeros((size, size))
         if scheme is not None:
@@ -123,6 +125,10 @@ class Tagger(modeldir.Model):
         tags = f"{len(self.tags)} tags" + (f", {self.scheme} entities" if self.scheme else "")
         return f"<Tagger: {self.settings.encoder}, {tags}, {len(self.codec):,} words>"
 
+    def describe(self) -> dict[str, Any]:
+        """What ``config.json`` must say of the model."""
+        return asdict(self.settings)
+
     # --- tagging --------------------------------------------------------------------------------
 
     def scores(self, sentences: Sequence[Sequence[str]]) -> list[Floats]:
@@ -132,7 +138,7 @@ class Tagger(modeldir.Model):
             for place, row, length in zip(places, scores, lengths, strict=True):
                 found[place].append(row[:length])
         empty = np.zeros((0, len(self.tags)), np.float32)
-        return [np.concatenate(pieces) if pieces else empty for pieces in found]
+        return [np.concatenate(chunks) if chunks else empty for chunks in found]
 
     def tag(self, tokens: Sequence[str]) -> list[str]:
         """The tags of one sentence, in the scheme of the training data."""
@@ -175,17 +181,17 @@ class Tagger(modeldir.Model):
         tags: list[str] = []
         each: list[float] = []
         entities: list[Entity] = []
-        for piece in cut_long(len(scores)):
-            part = scores[piece]
+        for chunk in cut_long(len(scores)):
+            part = scores[chunk]
             # each token by itself when nothing behind it may be looked at
-            pairs = np.zeros_like(self.pairs) if self.settings.one_way else self.pairs
+            pairs = np.zeros_like(self.pairs) if self.settings.causal else self.pairs
             chain = PathProbabilities(part, pairs)
             path = self._paths(part[None], np.array([len(part)]))[0].tolist()
             inner = [names[index] for index in path]
             if self.scheme is not None:
                 for span in read_spans(inner):
                     probability = chain.of(span.start, path[span.start : span.end])
-                    moved = Span(span.start + len(tags), span.end + len(tags), span.type)
+                    moved = EntitySpan(span.start + len(tags), span.end + len(tags), span.type)
                     entities.append(Entity(moved, probability))
             each += [chain.of(index, [tag]) for index, tag in enumerate(path)]
             tags += inner
@@ -194,7 +200,7 @@ class Tagger(modeldir.Model):
     def _paths(self, scores: Floats, lengths: Ids) -> Ids:
         if not self.is_chain:
             return scores.argmax(axis=2)
-        if self.settings.one_way:
+        if self.settings.causal:
             return left_to_right_paths(scores, self.pairs)
         return best_paths(scores, self.pairs, lengths)
 
@@ -202,23 +208,23 @@ class Tagger(modeldir.Model):
         self, sentences: Sequence[Sequence[str]]
     ) -> Iterator[tuple[list[int], Floats, Ids]]:
         """Batches longest first: sentence numbers, scores (B, T, K), lengths."""
-        pieces = [
-            (place, piece)
+        chunks = [
+            (place, chunk)
             for place, sentence in enumerate(sentences)
-            for piece in cut_long(len(sentence), self.longest)
+            for chunk in cut_long(len(sentence), self.longest)
         ]
-        # stable, and pieces of one sentence are no shorter at the front: their order stays
-        pieces.sort(key=lambda item: item[1].start - item[1].stop)
+        # stable, and chunks of one sentence are no shorter at the front: their order stays
+        chunks.sort(key=lambda item: item[1].start - item[1].stop)
         start = 0
-        while start < len(pieces):
-            longest = pieces[start][1].stop - pieces[start][1].start
+        while start < len(chunks):
+            longest = chunks[start][1].stop - chunks[start][1].start
             size = min(BATCH_ROWS, max(1, self.batch_tokens // longest))
             if self.is_quadratic:
                 size = min(size, max(1, ATTENTION_CELLS // longest**2))
-            batch = pieces[start : start + size]
+            batch = chunks[start : start + size]
             start += size
-            lengths = np.array([piece.stop - piece.start for _, piece in batch])
-            rows = [sentences[place][piece] for place, piece in batch]
+            lengths = np.array([chunk.stop - chunk.start for _, chunk in batch])
+            rows = [sentences[place][chunk] for place, chunk in batch]
             yield [place for place, _ in batch], self._score(rows, lengths), lengths
 
     def _score(self, rows: Sequence[Sequence[str]], lengths: Ids) -> Floats:

@@ -18,8 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from nlpkit import modeldir, schema
-from nlpkit.models.finetune import PretrainedEncoder, read_encoder
+from nlpkit.errors import NlpkitError
+from nlpkit.models.finetune import PretrainedEncoder, read_tuned
 from nlpkit.models.finetune_words import WordStates
+from nlpkit.nn.encoder_config import within
 from nlpkit.nn.inference import Floats, Ids
 from nlpkit.registry import TAGGER
 from nlpkit.tasks.tag.head import TagHead
@@ -80,13 +82,27 @@ class TagNetwork(nn.Module):
                 found[theirs + name.removeprefix(ours)] = found.pop(name)
         return found
 
-    def load_head(self, tensors: dict[str, Tensor], where: str) -> None:
-        """Take all but the encoder's from tensors of a file."""
-        mine = {n: t for n, t in self.tensors().items() if n.startswith("head.")}
-        expected: dict[str, schema.Shape] = {n: tuple(t.shape) for n, t in mine.items()}
-        schema.check_tensors(tensors, expected, where)
+    def load_head(self, tensors: dict[str, Tensor]) -> None:
+        """Take all but the encoder's weights from a file."""
+        mine = self.tensors()
         for name, tensor in tensors.items():
             mine[name].copy_(tensor)
+
+
+def head_shapes(
+    encoder: PretrainedEncoder, settings: TagTuning, n_tags: int
+) -> dict[str, schema.Shape]:
+    """The tensors of a head by their names in a file."""
+    context = settings.context_config(encoder.size)
+    size = encoder.size if context is None else context.size
+    shapes: dict[str, schema.Shape] = {"output.weight": (n_tags, size), "output.bias": (n_tags,)}
+    if context is not None:
+        shapes |= within("context.", context.shapes())
+    if settings.crf == "yes":
+        shapes["crf.scores"] = (n_tags + 1, n_tags + 1)
+    if encoder.layers > 1:
+        shapes |= {"mix.scores": (encoder.layers,), "mix.gamma": ()}
+    return within("head.", shapes)
 
 
 class PretrainedTagger(Tagger):
@@ -152,20 +168,16 @@ class PretrainedTagger(Tagger):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PretrainedTagger:
         """A tagger from its folder."""
-        config = modeldir.load_config(path, kind=TAGGER)
+        config, settings, encoder, head = read_tuned(path, TAGGER, TagTuning)
         folder = Path(path)
-        values = dict(config.settings)
-        described = values.pop("encoder", None)
-        values.pop("mix", None)  # shown by ``info``, and among the weights
-        settings = schema.read(TagTuning, values, f"{folder / modeldir.CONFIG}: settings")
         about = schema.read(About, modeldir.read_json(folder / LAYOUT), str(folder / LAYOUT))
         tags = Vocab.load(str(folder / TAGS))
-        tensors = modeldir.read_weights(path)
-        own = {n: tensors.pop(n) for n in list(tensors) if n.startswith("head.")}
-        inner = {name.removeprefix("encoder."): tensor for name, tensor in tensors.items()}
-        encoder = read_encoder(folder, described, inner)
+        where = str(folder / modeldir.WEIGHTS)
+        if settings.layers > len(head):
+            raise NlpkitError(f"{where} has too few tensors for its layers", hint=schema.AGAIN)
+        schema.check_tensors(head, head_shapes(encoder, settings, len(tags)), where)
         network = TagNetwork(encoder, settings, len(tags), None).requires_grad_(False)
-        network.load_head(own, str(folder / modeldir.WEIGHTS))
+        network.load_head(head)
         words = VocabCodec.read(folder / WORDS)
         return cls(
             network.eval(),

@@ -4,39 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
 from nlpkit.errors import UsageError
-from nlpkit.metrics.spans import score_tags
 from nlpkit.models.finetune import PretrainedEncoder, layer_rates, open_encoder, parse_freeze
 from nlpkit.models.finetune_states import cache_states
 from nlpkit.models.finetune_words import WordReading
 from nlpkit.nn.optimizers import AdamW
-from nlpkit.registry import TAGGER
 from nlpkit.tasks.tag.batches import cut_long, cut_tagged
 from nlpkit.tasks.tag.predictor import INNER_SCHEME
 from nlpkit.tasks.tag.pretrained import PretrainedTagger, TagNetwork
 from nlpkit.tasks.tag.settings import FEW_TAGS, TaggerSettings, TagTuning
-from nlpkit.tasks.tag.train import TaggerRun, TrainingData, hash_sentences, with_companions
+from nlpkit.tasks.tag.train import AnyTaggerRun, TaggerRun, TrainingData, with_companions
 from nlpkit.text.conll import Sentence
-from nlpkit.text.schemes import convert, legal_transitions
+from nlpkit.text.schemes import legal_transitions
 from nlpkit.text.vocab import UNK, Vocab
 from nlpkit.text.vocab_codec import VocabCodec
 from nlpkit.training.batches import Batches
 from nlpkit.training.loop import Trainer
-from nlpkit.training.run import Run
 
 
-class PretrainedTaggerRun(Run):
-    """One training of a tagger on an encoder; has what ``train.TaggerRun`` has."""
-
-    trainer: Trainer
+class PretrainedTaggerRun(AnyTaggerRun):
+    """One training of a tagger on an encoder."""
 
     def __init__(
         self,
@@ -49,12 +43,12 @@ class PretrainedTaggerRun(Run):
     ) -> None:
         self.data, self.dev = data, [s for s in dev if s.tokens]
         self.device = device or torch.device("cpu")
-        pieces = [
-            (sentence, piece)
+        chunks = [
+            (sentence, chunk)
             for sentence in data.sentences
-            for piece in fitting(sentence, encoder, entities=data.scheme is not None)
+            for chunk in fitting(sentence, encoder, entities=data.scheme is not None)
         ]
-        tag_rows = [self._inner(sentence.tags[piece]) for sentence, piece in pieces]
+        tag_rows = [self._inner(sentence.tags[chunk]) for sentence, chunk in chunks]
         counts = Counter(tag for row in tag_rows for tag in row)
         self.tags = Vocab.from_counts(with_companions(counts, data.scheme), specials=())
         chain = data.scheme is not None or len(self.tags) <= FEW_TAGS
@@ -67,7 +61,7 @@ class PretrainedTaggerRun(Run):
         with seeded(settings.seed, 0, torch.device("cpu")):
             network = TagNetwork(encoder, self.settings, len(self.tags), legal)
         self.network = network.to(self.device)
-        readings = [network.words.read(sentence.tokens[piece]) for sentence, piece in pieces]
+        readings = [network.words.read(sentence.tokens[chunk]) for sentence, chunk in chunks]
         self._prepare(readings, [self.tags.encode(row) for row in tag_rows])
         scheme = f", {data.scheme} entities" if data.scheme else ""
         self.summary = (
@@ -110,9 +104,6 @@ class PretrainedTaggerRun(Run):
             evaluate=self._error if self.dev else None,
         )
 
-    def _inner(self, tags: Sequence[str]) -> list[str]:
-        return list(tags) if self.data.scheme is None else convert(tags, INNER_SCHEME)
-
     def _loss(self, number: int) -> tuple[Tensor, int]:
         batch = self._batches[number]
         idx, mask = batch.columns[0].tensors(self.device)
@@ -126,12 +117,6 @@ class PretrainedTaggerRun(Run):
         scores = head(self.network.words(layers, owners, places), inside)
         return head.loss(scores, tags, inside), int(inside.sum())
 
-    def _error(self) -> float:
-        """What is wrong on the held-out sentences: 1 - F1 of entities, 1 - accuracy of tags."""
-        predicted = self.tagger().tag_sentences([sentence.tokens for sentence in self.dev])
-        scores = score_tags([sentence.tags for sentence in self.dev], predicted)
-        return 1 - (scores.accuracy if scores.entities is None else scores.entities.f1)
-
     def tagger(self) -> PretrainedTagger:
         """The model as it is now, ready to predict."""
         data = self.data
@@ -144,47 +129,22 @@ class PretrainedTaggerRun(Run):
             layout=data.layout,
         )
 
-    def result(self) -> PretrainedTagger:
-        """The trained model, with the best weights when there were held-out sentences."""
-        metrics: dict[str, float] = {"tags": len(self.tags)}
-        best = self.trainer.counters.best_loss
-        if best is not None:
-            metrics["dev_f1" if self.data.scheme else "dev_accuracy"] = 1 - best
-        tagger = self.tagger()
-        tagger.config = modeldir.ModelConfig(
-            kind=TAGGER,
-            settings=tagger.describe(),
-            seed=self.settings.seed,
-            data_hash=self.data_hash(),
-            metrics=metrics,
-        )
-        return tagger
-
-    def data_hash(self) -> str:
-        """A fingerprint of the training sentences."""
-        return hash_sentences(self.data.sentences)
-
-    def common_settings(self) -> dict[str, Any]:
-        """What a run that goes on with this one's checkpoint must have in common with it."""
-        layout = {f"layout {name}": value for name, value in asdict(self.data.layout).items()}
-        return {**asdict(self.settings), **layout, "held-out data": hash_sentences(self.dev)}
-
 
 def fitting(sentence: Sentence, encoder: PretrainedEncoder, *, entities: bool) -> list[slice]:
-    """Pieces of a sentence that the encoder can read, cut between entities."""
+    """Chunks of a sentence that the encoder can read, cut between entities."""
     longest = len(sentence.tokens)
     room = encoder.room
     while True:
-        pieces = (
+        chunks = (
             cut_tagged(sentence.tags, longest)
             if entities
             else cut_long(len(sentence.tags), longest)
         )
         if room is None or longest == 1:
-            return pieces
+            return chunks
         left = room - encoder.before - encoder.behind
-        if all(sum(encoder.encode_words(sentence.tokens[p])[1]) <= left for p in pieces):
-            return pieces
+        if all(sum(encoder.encode_words(sentence.tokens[p])[1]) <= left for p in chunks):
+            return chunks
         longest = max(1, longest // 2)
 
 
@@ -201,7 +161,7 @@ def tagger_run(
         return TaggerRun(data, settings, dev=dev, vectors=vectors, device=device)
     if vectors is not None:
         raise UsageError("`vectors` and `pretrained` contradict each other")
-    if settings.unit == "char" or settings.one_way or data.layout.format == "pairs":
+    if settings.unit == "char" or settings.causal or data.layout.format == "pairs":
         raise UsageError("`pretrained` is for words that are seen from both sides")
     tuning = settings.tuning()
     encoder = open_encoder(settings.pretrained)

@@ -18,7 +18,7 @@ from nlpkit.text.conll import CONLLU, Layout, Sentence
 from nlpkit.text.patterns import Span, find_spans
 from nlpkit.text.records import text_of
 from nlpkit.text.tokenizers import get_tokenizer
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 
 if TYPE_CHECKING:
     from nlpkit.tasks.tag.predictor import Tagger
@@ -47,7 +47,7 @@ def tokenize_text(lines: Iterable[str], unit: str = "word", kind: str = "text") 
 
 def items(
     tagger: Tagger,
-    blocks: Iterable[Block],
+    blocks: Iterable[TextBlock],
     *,
     kind: InputKind = "auto",
     errors: str = "strict",
@@ -91,12 +91,12 @@ def _columns_layout(
     return replace(trained, tabs=tabs, token_column=column)
 
 
-def _column_items(blocks: Iterable[Block], layout: Layout, errors: str) -> Iterator[list[Item]]:
+def _column_items(blocks: Iterable[TextBlock], layout: Layout, errors: str) -> Iterator[list[Item]]:
     for sentences in stream_sentences(blocks, layout, errors):
         yield [Item("", sentence.tokens, sentence) for sentence in sentences]
 
 
-def _record_items(block: Block, unit: str, errors: str) -> list[Item]:
+def _record_items(block: TextBlock, unit: str, errors: str) -> list[Item]:
     """Records with tokens, or with a text to be cut into tokens."""
     found = []
     for row in predicted_rows(block, errors):

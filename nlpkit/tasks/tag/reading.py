@@ -10,7 +10,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.tasks.tag.layouts import SAMPLE_LINES, LayoutChoice, choose_layout, detect_layout
 from nlpkit.tasks.tag.records import LAYOUT, are_records, read_record_sentences, refuse_spacy
 from nlpkit.text.conll import Layout, Sentence, SentenceReader, read_lines, read_sentences
-from nlpkit.textio import Block
+from nlpkit.textio import TextBlock
 
 
 def read_tagged(
@@ -63,12 +63,12 @@ def _is_field(value: object) -> bool:
     return isinstance(value, str) and bool(value) and not set("\t\n\r") & set(value)
 
 
-def sample(blocks: Iterable[Block], errors: str = "strict") -> list[str]:
+def sample(blocks: Iterable[TextBlock], errors: str = "strict") -> list[str]:
     """The first lines of some blocks, to tell what they are."""
     return [line for block in blocks for line in block.lines(errors)][:SAMPLE_LINES]
 
 
-def until_content(blocks: Iterator[Block]) -> list[Block]:
+def until_content(blocks: Iterator[TextBlock]) -> list[TextBlock]:
     """Blocks up to the first with more than blank lines in it: all of them when there is none."""
     found = []
     for block in blocks:
@@ -91,7 +91,7 @@ def looks_tagged(lines: list[str], layout: Layout) -> bool:
 
 
 def stream_sentences(
-    blocks: Iterable[Block], layout: Layout, errors: str = "strict"
+    blocks: Iterable[TextBlock], layout: Layout, errors: str = "strict"
 ) -> Iterator[list[Sentence]]:
     """For each block the sentences that it completes; tags need not be there."""
     reader = SentenceReader(layout, tagged=False)

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from nlpkit.errors import NlpkitError, NlpkitWarning
 from nlpkit.text import records
 from nlpkit.text.conll import Layout, Sentence
-from nlpkit.text.schemes import Span, write_spans
-from nlpkit.textio import Block, parse_json, read_lines
+from nlpkit.text.schemes import EntitySpan, write_spans
+from nlpkit.textio import TextBlock, parse_json, read_lines
 
 TAG_KEYS = ("tags", "ner_tags", "ner", "pos_tags", "upos", "labels")
 SPAN_KEYS = ("entities", "label", "labels", "spans")
@@ -68,7 +68,7 @@ def read_tag_names(given: str | None) -> list[str]:
 
 
 def read_record_sentences(
-    blocks: Iterable[Block],
+    blocks: Iterable[TextBlock],
     *,
     key: str | None = None,
     tag_names: str | None = None,
@@ -175,18 +175,18 @@ def _tagged_text(
     borders = get_tokenizer("word").spans(text)
     starts = {start: place for place, (start, _) in enumerate(borders)}
     ends = {end: place + 1 for place, (_, end) in enumerate(borders)}
-    spans: list[Span] = []
+    spans: list[EntitySpan] = []
     misplaced = []
     for start, end, kind in sorted(entities):
         if start in starts and end in ends and (not spans or spans[-1].end <= starts[start]):
-            spans.append(Span(starts[start], ends[end], kind))
+            spans.append(EntitySpan(starts[start], ends[end], kind))
         else:
             misplaced.append(Misplaced(where, start, end, text[start:end]))
     tokens = [text[start:end] for start, end in borders]
     return tokens, write_spans(spans, len(tokens), "IOB2"), misplaced
 
 
-def predicted_rows(block: Block, errors: str) -> Iterator[records.Row]:
+def predicted_rows(block: TextBlock, errors: str) -> Iterator[records.Row]:
     """Records to be tagged: each with tokens, or with a text."""
     keyed = records.RecordBlock(
         block.data, block.source, block.first_line, ("tokens", "text", "sentence")

@@ -29,10 +29,10 @@ class TagTuning(FineTuneSettings):
     batch_tokens: int = 512
     epochs: int = 3
     unit: Literal["word"] = "word"
-    one_way: bool = False
+    causal: bool = option(False, "Always false.", hidden_flags=("--one-way",))
     context: EncoderKind | None = None  # an encoder over the states
-    hidden: int = EncoderSettings.hidden
-    layers: int = EncoderSettings.layers
+    hidden: int = changed(EncoderSettings, "hidden", EncoderSettings.hidden)
+    layers: int = changed(EncoderSettings, "layers", EncoderSettings.layers)
     positions: Positions = EncoderSettings.positions
     norm: NormPlace = EncoderSettings.norm
 
@@ -74,14 +74,20 @@ class TaggerSettings(EncoderSettings, TrainerSettings):
     pieces: Literal["first", "mean"] = option(
         "first", "With --pretrained: a word's state is its first piece's, or the mean of all."
     )
-    one_way: bool = option(False, "Look at the words before only, not behind.")
+    causal: bool = option(
+        False, "Look at the words before only, not behind.", hidden_flags=("--one-way",)
+    )
     crf: Switch = option(
         "auto",
         "Score whole tag sequences; auto is yes for entities, and for words with up to 64 tags.",
     )
     chars: Literal["cnn", "lstm", "none"] = option("cnn", "What looks at the characters of a word.")
     affixes: Switch = option("auto", "Use prefixes and suffixes; auto is no for entities.")
-    clues: Literal["yes", "no"] = option("yes", "Score words and their neighbours directly too.")
+    linear_features: Literal["yes", "no"] = option(
+        "yes",
+        "Score words, shapes and affixes around a word directly too, as a linear CRF does.",
+        hidden_flags=("--clues",),
+    )
     word_dim: int = option(100, "Numbers in a learned word embedding.", low=1, high=WIDEST)
     dropout: float | None = changed(
         TrainerSettings, "dropout", None, shown_default="0.33; 0.5 for entities"
@@ -123,7 +129,7 @@ class TaggerSettings(EncoderSettings, TrainerSettings):
         """The encoder over words of ``n_in`` numbers each."""
         assert self.encoder is not None
         return EncoderConfig(
-            self.encoder, n_in, self.hidden, self.layers, self.one_way, self.positions, self.norm
+            self.encoder, n_in, self.hidden, self.layers, self.causal, self.positions, self.norm
         )
 
     def tuning(self) -> TagTuning:
@@ -147,16 +153,16 @@ class TaggerSettings(EncoderSettings, TrainerSettings):
         gone over more often. A CRF helps all tags of words, as long as there are few of them.
         ``pairs`` of a string and a tag for each character have characters as tokens.
         """
-        if self.one_way and self.crf == "yes":
+        if self.causal and self.crf == "yes":
             raise NlpkitError(
-                "a CRF decides on the whole sentence, words behind included, so it is not one-way",
-                hint="`crf` no, or without `one_way`",
+                "a CRF decides on the whole sentence, words behind included, so it is not causal",
+                hint="`crf` no, or without `causal`",
             )
         refuse_given(self, {"freeze", "layer_decay", "pieces"}, "needs `pretrained`")
         _check_encoder(self.encoder, self.positions, self.norm)
         unit = self.unit or ("char" if pairs else "word")
         by_word = unit == "word"
-        chain = (entities or (by_word and tags <= FEW_TAGS)) and not self.one_way
+        chain = (entities or (by_word and tags <= FEW_TAGS)) and not self.causal
         affixes = by_word and not entities
         found = self.resolve_as(
             ResolvedTagger,

@@ -34,10 +34,10 @@ from nlpkit.vectors import formats
 from nlpkit.vectors.store import Vectors
 
 MOST_VECTORS = 200_000  # the most frequent words of given vectors go into the model
-CLUE_LR = 0.1
-# Scores of clues are kept small, as in a linear CRF with a penalty beside the sum of all losses: it
-# weighs most against what is rare. A row pays its share whenever a batch looks at it.
-CLUE_PENALTY = 0.2
+LINEAR_LR = 0.1
+# Scores of features are kept small, as in a linear CRF with a penalty beside the sum of all losses:
+# it weighs most against what is rare. A row pays its share whenever a batch looks at it.
+LINEAR_PENALTY = 0.2
 TABLE_RATE = 10.0  # how much faster embeddings are learned, to begin with: Adagrad slows down
 
 
@@ -80,14 +80,60 @@ class TrainingData:
         return lines
 
 
-class TaggerRun(Run):
+class AnyTaggerRun(Run):
+    """What trainings of taggers have in common, from scratch or on an encoder."""
+
+    trainer: Trainer
+    data: TrainingData
+    dev: Sequence[Sentence]
+    settings: Any
+    tags: Vocab
+
+    def tagger(self) -> Any:
+        """The model as it is now, ready to predict."""
+        raise NotImplementedError
+
+    def _inner(self, tags: Sequence[str]) -> list[str]:
+        return list(tags) if self.data.scheme is None else convert(tags, INNER_SCHEME)
+
+    def _error(self) -> float:
+        """What is wrong on the held-out sentences: 1 - F1 of entities, 1 - accuracy of tags."""
+        predicted = self.tagger().tag_sentences([sentence.tokens for sentence in self.dev])
+        scores = score_tags([sentence.tags for sentence in self.dev], predicted)
+        return 1 - (scores.accuracy if scores.entities is None else scores.entities.f1)
+
+    def result(self) -> Any:
+        """The trained model, with the best weights when there were held-out sentences."""
+        tagger = self.tagger()
+        metrics: dict[str, float] = {"tags": len(self.tags), "words": len(tagger.codec)}
+        best = self.trainer.counters.best_loss
+        if best is not None:
+            metrics["dev_f1" if self.data.scheme else "dev_accuracy"] = 1 - best
+        tagger.config = modeldir.ModelConfig(
+            kind=TAGGER,
+            settings=tagger.describe(),
+            seed=self.settings.seed,
+            data_hash=self.data_hash(),
+            metrics=metrics,
+        )
+        return tagger
+
+    def data_hash(self) -> str:
+        """A fingerprint of the training sentences."""
+        return hash_sentences(self.data.sentences)
+
+    def common_settings(self) -> dict[str, Any]:
+        """What a run that goes on with this one's checkpoint must have in common with it."""
+        layout = {f"layout {name}": value for name, value in asdict(self.data.layout).items()}
+        return {**asdict(self.settings), **layout, "held-out data": hash_sentences(self.dev)}
+
+
+class TaggerRun(AnyTaggerRun):
     """One training of a tagger.
 
     >>> run = TaggerRun(data, TaggerSettings())  # doctest: +SKIP
     >>> run.train("pos.model")  # doctest: +SKIP
     """
-
-    trainer: Trainer
 
     def __init__(
         self,
@@ -110,12 +156,12 @@ class TaggerRun(Run):
         )
         self.device = device or torch.device("cpu")
         # cut before conversion: half an entity is no legal sequence of the inner scheme
-        pieces = [(sentence, piece) for sentence in data.sentences for piece in self._cut(sentence)]
-        tag_rows = [self._inner(sentence.tags[piece]) for sentence, piece in pieces]
+        chunks = [(sentence, chunk) for sentence in data.sentences for chunk in self._cut(sentence)]
+        tag_rows = [self._inner(sentence.tags[chunk]) for sentence, chunk in chunks]
         counts = Counter(tag for row in tag_rows for tag in row)
         self.tags = Vocab.from_counts(with_companions(counts, data.scheme), specials=())
         words, matrix = _given_vectors(formats.given(vectors))
-        tokens = [sentence.tokens[piece] for sentence, piece in pieces]
+        tokens = [sentence.tokens[chunk] for sentence, chunk in chunks]
         self.extractor = FeatureExtractor.build(
             (word for row in tokens for word in row),
             words,
@@ -136,7 +182,7 @@ class TaggerRun(Run):
                 self.settings,
                 self.extractor,
                 len(self.tags),
-                self._arrays.features.clues,
+                self._arrays.features.hashes,
                 self._arrays.counts,
                 matrix,
                 legal,
@@ -163,15 +209,16 @@ class TaggerRun(Run):
         """AdamW for all but tables, of which only the rows in a batch are looked at."""
         lr, batch = self.settings.lr, self.settings.batch_tokens
         tables = self.model.tokens.words.tables()
-        clues = [] if self.model.clues is None else [self.model.clues.near, self.model.clues.far]
-        by_row = {id(table) for table in (*tables, *(clue.table.weight for clue in clues))}
+        linear = self.model.linear
+        by_feature = [] if linear is None else [linear.near, linear.far]
+        by_row = {id(table) for table in (*tables, *(part.table.weight for part in by_feature))}
         others = [p for p in self.model.parameters() if id(p) not in by_row]
         return [
             AdamW(others, lr=lr, weight_decay=self.settings.weight_decay, fused=True),
             SparseAdagrad(tables, lr * TABLE_RATE),
             *(
-                SparseAdagrad([clue.table.weight], CLUE_LR, CLUE_PENALTY / batch / clue.counts)
-                for clue in clues
+                SparseAdagrad([part.table.weight], LINEAR_LR, LINEAR_PENALTY / batch / part.counts)
+                for part in by_feature
             ),
         ]
 
@@ -190,20 +237,11 @@ class TaggerRun(Run):
             batch="batch_tokens",
         )
 
-    def _inner(self, tags: Sequence[str]) -> list[str]:
-        return list(tags) if self.data.scheme is None else convert(tags, INNER_SCHEME)
-
     def _loss(self, number: int) -> tuple[torch.Tensor, int]:
         features, words, tags = self._arrays.batch(self._batches.rows(number))
         positions, mask = words.tensors(self.device)
         right, _ = tags.tensors(self.device)
         return self.model.loss(features, positions, right, mask), int(words.mask.sum())
-
-    def _error(self) -> float:
-        """What is wrong on the held-out sentences: 1 - F1 of entities, 1 - accuracy of tags."""
-        predicted = self.tagger().tag_sentences([sentence.tokens for sentence in self.dev])
-        scores = score_tags([sentence.tags for sentence in self.dev], predicted)
-        return 1 - (scores.accuracy if scores.entities is None else scores.entities.f1)
 
     def tagger(self) -> Tagger:
         """The model as it is now, ready to predict."""
@@ -217,35 +255,8 @@ class TaggerRun(Run):
             layout=self.data.layout,
         )
 
-    def result(self) -> Tagger:
-        """The trained model, with the best weights when there were held-out sentences."""
-        metrics: dict[str, float] = {"tags": len(self.tags), "words": len(self.extractor.words)}
-        best = self.trainer.counters.best_loss
-        if best is not None:
-            metrics["dev_f1" if self.data.scheme else "dev_accuracy"] = 1 - best
-        tagger = self.tagger()
-        tagger.config = modeldir.ModelConfig(
-            kind=TAGGER,
-            settings=asdict(self.settings),
-            seed=self.settings.seed,
-            data_hash=self.data_hash(),
-            metrics=metrics,
-        )
-        return tagger
-
-    def data_hash(self) -> str:
-        """A fingerprint of the training sentences."""
-        return hash_sentences(self.data.sentences)
-
     def common_settings(self) -> dict[str, Any]:
-        """What a run that goes on with this one's checkpoint must have in common with it."""
-        layout = {f"layout {name}": value for name, value in asdict(self.data.layout).items()}
-        return {
-            **asdict(self.settings),
-            **layout,
-            "held-out data": hash_sentences(self.dev),
-            "vectors": self.vectors,
-        }
+        return {**super().common_settings(), "vectors": self.vectors}
 
 
 def hash_sentences(sentences: Sequence[Sentence]) -> str:

@@ -6,18 +6,19 @@ from nlpkit.errors import NlpkitError
 from nlpkit.nn.encoder_config import EncoderConfig, within
 from nlpkit.nn.inference import Weights
 from nlpkit.schema import AGAIN, Shape, check_tensors
-from nlpkit.tasks.tag.clues import CluePlaces
 from nlpkit.tasks.tag.features import (
     AFFIX_BUCKETS,
     AFFIX_DIM,
     CHAR_DIM,
     CHAR_FILTERS,
     CHAR_KERNEL,
+    LINEAR,
     MIX,
     SHAPE_BUCKETS,
     VECTOR_MIX,
     FeatureExtractor,
 )
+from nlpkit.tasks.tag.hashed_features import FeaturePlaces
 from nlpkit.tasks.tag.settings import ResolvedTagger
 
 
@@ -34,10 +35,10 @@ def check_weights(
     shapes = tensor_shapes(settings, extractor, n_tags, vector_dim)
     whole = [name for name in shapes if name.endswith("known")]
     sizes = check_tensors(weights, shapes, where, whole=whole)
-    for reach in ("near", "far") if settings.clues == "yes" else ():
-        clues, rows = sizes[f"{reach} clues"], sizes[f"{reach} rows"]
-        if rows != clues + 1:  # row 0 is for clues that are not known
-            raise NlpkitError(f"{where}: {clues} {reach} clues and {rows} rows", hint=AGAIN)
+    for reach in ("near", "far") if settings.linear_features == "yes" else ():
+        known, rows = sizes[f"{reach} features"], sizes[f"{reach} rows"]
+        if rows != known + 1:  # row 0 is for features that are not known
+            raise NlpkitError(f"{where}: {known} {reach} features and {rows} rows", hint=AGAIN)
 
 
 def tensor_shapes(
@@ -51,7 +52,7 @@ def tensor_shapes(
         **within("encoder.", encoder.shapes()),
         "output.weight": (n_tags, encoder.size),
         "output.bias": (n_tags,),
-        **within("clues.", _clue_shapes(settings, n_tags, vector_dim)),
+        **within(LINEAR, _linear_shapes(settings, n_tags, vector_dim)),
         **({"crf.scores": (n_tags + 1, n_tags + 1)} if settings.crf == "yes" else {}),
     }
 
@@ -82,14 +83,14 @@ def _word_shapes(
     return {**shapes, "mix.weight": (size, width), "mix.bias": (size,)}
 
 
-def _clue_shapes(settings: ResolvedTagger, n_tags: int, vector_dim: int) -> dict[str, Shape]:
-    if settings.clues == "no":
+def _linear_shapes(settings: ResolvedTagger, n_tags: int, vector_dim: int) -> dict[str, Shape]:
+    if settings.linear_features == "no":
         return {}
-    places = CluePlaces.of(settings.one_way)
+    places = FeaturePlaces.of(settings.causal)
     shapes: dict[str, Shape] = {
-        "near.known": ("near clues",),
+        "near.known": ("near features",),
         "near.table.weight": ("near rows", len(places.near) * n_tags),
-        "far.known": ("far clues",),
+        "far.known": ("far features",),
         "far.table.weight": ("far rows", len(places.far) * n_tags),
     }
     if vector_dim:

@@ -1,7 +1,7 @@
 """The word features of ``model`` in numpy: two rows for each distinct word, remembered.
 
 One is what the first layer of the sentence encoder makes of the word by itself, the other what the
-word's clues score, for every place where the word may stand.
+word's linear features score, for every place where the word may stand.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import numpy as np
 
 from nlpkit.nn.encoder_config import EncoderConfig
 from nlpkit.nn.inference import Floats, Ids, NumpyEncoder, Weights, under
-from nlpkit.tasks.tag.clues import FAR_CLUES, find_rows
 from nlpkit.tasks.tag.features import CHAR_DIM, CHAR_FILTERS, SLOPE, FeatureExtractor, WordFeatures
+from nlpkit.tasks.tag.hashed_features import FAR_FEATURES, find_rows
 from nlpkit.tasks.tag.settings import ResolvedTagger
 
 WORDS_AT_ONCE = 128
-REACHES = ("near", "far")  # tables of clues
+REACHES = ("near", "far")  # tables of linear features
 ROOM = 8192  # rows to begin with; what is not used costs nothing
 REMEMBERED = 20_000  # distinct words before the tables are emptied: memory stays bounded
 
 
-class _ClueTable:
-    """Known clues, in order, and their scores: rows from 1 on."""
+class _LinearTable:
+    """Known features, in order, and their scores: rows from 1 on."""
 
     def __init__(self, weights: Weights) -> None:
         self.known: Ids = weights["known"].astype(np.int64)
@@ -33,7 +33,7 @@ class _ClueTable:
 class NumpyWords:
     """Rows of words, worked out when first seen; row 0 is no word.
 
-    ``first`` (R, width) is for the encoder, ``said`` (R, places K) are the scores of clues.
+    ``first`` (R, width) is for the encoder, ``said`` (R, places K) are the scores of features.
     """
 
     def __init__(
@@ -41,19 +41,21 @@ class NumpyWords:
         settings: ResolvedTagger,
         extractor: FeatureExtractor,
         weights: Weights,
-        clues: Weights,
+        linear: Weights,
         enter: Callable[[Floats], Floats],
     ) -> None:
         self.settings, self.extractor, self.weights = settings, extractor, weights
-        self.clue_tables = [_ClueTable(under(f"{reach}.", clues)) for reach in REACHES if clues]
-        self.clue_of_vector = clues.get("of_vector.weight")  # (places K, vector)
-        self.clue_width = sum(part.table.shape[1] for part in self.clue_tables)
+        self.linear_tables = [
+            _LinearTable(under(f"{reach}.", linear)) for reach in REACHES if linear
+        ]
+        self.linear_of_vector = linear.get("of_vector.weight")  # (places K, vector)
+        self.linear_width = sum(part.table.shape[1] for part in self.linear_tables)
         self.unknown = extractor.words.unknown
         self._enter = enter
         self._rows: dict[str, int] = {}
         mixed = np.zeros((1, len(weights["mix.bias"])), np.float32)
         self.first = _longer(np.zeros_like(enter(mixed)), ROOM)
-        self.said = _longer(np.zeros((1, self.clue_width), np.float32), ROOM)
+        self.said = _longer(np.zeros((1, self.linear_width), np.float32), ROOM)
         if settings.chars == "cnn":
             kernel = weights["chars.convolution.weight"]  # (F, D, 3)
             # a character's share in the response of each filter at each of the three taps, so that
@@ -85,21 +87,21 @@ class NumpyWords:
             self.first, self.said = _longer(self.first, 2 * end), _longer(self.said, 2 * end)
         features = self.extractor.features(words)
         self.first[begin:end] = self._enter(self._encode(features))
-        self.said[begin:end] = self._score_clues(features)
+        self.said[begin:end] = self._linear_scores(features)
         self._rows.update(zip(words, range(begin, end), strict=True))
 
-    def _score_clues(self, features: WordFeatures) -> Floats:
-        """What the clues score at every place where the word may stand, (U, places K)."""
-        scores: Floats = np.zeros((len(features), self.clue_width), np.float32)
+    def _linear_scores(self, features: WordFeatures) -> Floats:
+        """What linear features score at every place where the word may stand, (U, places K)."""
+        scores: Floats = np.zeros((len(features), self.linear_width), np.float32)
         end = 0
         for part, of_word in zip(
-            self.clue_tables, (features.clues, features.clues[:, FAR_CLUES]), strict=False
+            self.linear_tables, (features.hashes, features.hashes[:, FAR_FEATURES]), strict=False
         ):
             begin, end = end, end + part.table.shape[1]
-            for clue in of_word.T:
-                scores[:, begin:end] += part.table[find_rows(part.known, clue)]
-        if self.clue_of_vector is not None:
-            scores += self.weights["vectors"][features.vectors] @ self.clue_of_vector.T
+            for feature in of_word.T:
+                scores[:, begin:end] += part.table[find_rows(part.known, feature)]
+        if self.linear_of_vector is not None:
+            scores += self.weights["vectors"][features.vectors] @ self.linear_of_vector.T
         return scores
 
     def _encode(self, features: WordFeatures) -> Floats:

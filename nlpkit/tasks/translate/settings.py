@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from nlpkit.models.seq2seq_settings import AttentionName, Kind, Positions, Seq2SeqArchitecture
+from nlpkit.models.seq2seq_settings import AttentionName, Positions, Seq2SeqArchitecture
 from nlpkit.settings import DATA, DEEPEST, LONGEST, MANY, TRAINING, WIDEST, changed, option
 from nlpkit.training.settings import TrainerSettings
 
+if TYPE_CHECKING:
+    from nlpkit.tasks.translate.pick import Picked
+
 DECODING = "Search"
-_SHORT = 480.0  # seconds: with less time a smaller model learns more
 _BATCH = 2750  # tokens
-_FEW = 6_000  # pairs, from which a small model learns as much as there is
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class TranslateSettings(TrainerSettings):
     )
     # --- model
     model: Literal["auto", "lstm", "gru", "transformer"] = option(
-        "auto", "auto is what learns most in the time there is; it says what it took."
+        "auto", "auto: what learns most in the time there is, by a trial; says what it took."
     )
     attention: AttentionName | None = option(
         None, "Score of recurrent models; none is the bottleneck.", shown_default="dot"
@@ -74,7 +75,9 @@ class TranslateSettings(TrainerSettings):
     )
     # --- training
     dropout: float | None = changed(TrainerSettings, "dropout", 0.15)
-    lr: float | None = changed(TrainerSettings, "lr", 0.005)
+    lr: float | None = changed(
+        TrainerSettings, "lr", None, shown_default="0.02, of a Transformer 0.005"
+    )
     weight_decay: float | None = changed(TrainerSettings, "weight_decay", 0.0)
     warmup: float = changed(TrainerSettings, "warmup", 0.02)
     dtype: Literal["auto", "float32", "bfloat16"] = changed(TrainerSettings, "dtype", "auto")
@@ -125,32 +128,11 @@ class TranslateSettings(TrainerSettings):
         """
         return self.batch_tokens or min(_BATCH, max(_BATCH // 10, tokens // 50))
 
-    def pick_model(self, pairs: int) -> tuple[Kind, int, int]:
-        """Kind, width and layers, by the data and the time there is.
-
-        An LSTM learns most in minutes on a CPU: it has read the data several times before a
-        Transformer knows what order words come in.
-
-        >>> TranslateSettings(max_time=300.0).pick_model(29_000)
-        ('lstm', 256, 1)
-        """
-        kind: Kind = "lstm" if self.model == "auto" else self.model
-        if kind == "transformer":
-            width, layers = (128, 2) if pairs < _FEW else (256, 3)
-            if self.max_time is not None and self.max_time <= _SHORT and pairs >= _FEW:
-                width, layers = 192, 2
-        else:
-            layers = 1
-            width = 128 if pairs < _FEW else 320
-            if self.max_time is not None and self.max_time <= _SHORT and pairs >= _FEW:
-                width = 256
-        return kind, self.dim or width, self.layers or layers
-
     def architecture(
-        self, pairs: int, source_vocab: int, target_vocab: int, outputs: int
+        self, picked: Picked, source_vocab: int, target_vocab: int, outputs: int
     ) -> Seq2SeqArchitecture:
-        """The model for so many pairs and vocabularies of these sizes."""
-        kind, dim, layers = self.pick_model(pairs)
+        """The model that was picked, for vocabularies of these sizes."""
+        kind, dim, layers = picked.model, self.dim or picked.dim, self.layers or picked.layers
         marian = kind == "transformer" and self.marian
         post = self.norm == "post" or marian
         return Seq2SeqArchitecture(
@@ -173,7 +155,8 @@ class TranslateSettings(TrainerSettings):
             bias=marian,
             norm_gains=post,
             qk_norm=not post,
-            output_bias=marian,
+            scale_embedding=kind == "transformer",
+            output_bias=True,
             halves=marian,
             start=0 if marian else 1,
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,19 +18,21 @@ from nlpkit.device import check_training_memory
 from nlpkit.errors import NlpkitError
 from nlpkit.models.build import make_optimizers
 from nlpkit.models.seq2seq import EncoderDecoder, build_seq2seq
-from nlpkit.models.seq2seq_settings import END, PAD, UNKNOWN, Seq2SeqArchitecture
+from nlpkit.models.seq2seq_settings import END, PAD, UNKNOWN, Kind, Seq2SeqArchitecture
 from nlpkit.tasks.translate.codecs import SideCodec, make_codec
 from nlpkit.tasks.translate.data import Pair, without_empty
 from nlpkit.tasks.translate.model import Translator
+from nlpkit.tasks.translate.pick import FEW, Picked, candidates, measure_speed, pick_kind, pick_size
 from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
 from nlpkit.tasks.translate.start import embed_pairs
 from nlpkit.training.averaging import Averaged
 from nlpkit.training.batches import Batches
 from nlpkit.training.distributed import Processes, Synchronized
-from nlpkit.training.loop import Trainer
+from nlpkit.training.loop import CHECKPOINT, Trainer
 from nlpkit.training.run import Run
 
 MUON_LR = 0.03
+LR: dict[Kind, float] = {"lstm": 0.02, "gru": 0.02, "transformer": 0.005}  # of AdamW
 _EPOCHS = 20
 _MEASURED = 200  # pairs of the held-out part that are translated at each evaluation
 
@@ -80,21 +85,55 @@ class TranslateRun(Run):
                 f"all {len(kept):,} pairs are longer than `max_length` {settings.max_length}",
                 hint="a larger `max_length`",
             )
-        self.batch_tokens = settings.pick_batch(sum(map(len, self.targets)))
+        self.tokens = sum(map(len, self.targets))
+        self.batch_tokens = settings.pick_batch(self.tokens)
+        self.speed = 0.0  # multiply-adds a second, if it had to be measured
+        self.picked = self._pick()
         self.model = self._make_model()
         self._hash = modeldir.data_hash(f"{p.source}\n{p.target}\n".encode() for p in kept)
+        self._timer = clock
         self.trainer: Trainer = self._make_trainer(clock)
 
     # --- making ---------------------------------------------------------------------------------
+
+    def _pick(self) -> Picked:
+        """Architecture and size, by data, time and speed."""
+        settings = self.settings
+        kind: Kind = "lstm" if settings.model == "auto" else settings.model
+        seconds, epochs = settings.max_time, settings.epochs or _EPOCHS
+        asked = settings.model != "auto" and settings.dim is not None
+        if seconds is None or asked or self.processes.count > 1 or self.tokens < FEW:
+            return pick_size(kind, self.tokens, 0, epochs=epochs, speed=0.0, seconds=0.0)
+        vocab = len({index for row in self.targets for index in row})
+        if not self.speed:
+            source, target = sum(map(len, self.sources)), self.tokens
+            lengths = max(1, source // len(self.sources)), max(1, target // len(self.targets))
+            rows = max(1, self.batch_tokens // max(lengths))
+            float32 = settings.dtype == "float32"
+            self.speed = measure_speed(vocab, rows, lengths, self.device, float32=float32)
+        known: dict[str, Any] = {"epochs": None, "speed": self.speed, "seconds": seconds}
+        if settings.model == "auto" and settings.attention is None:
+            small = pick_size("transformer", self.tokens, vocab, **known)
+            kind = pick_kind(self.tokens, self.device.type, small)
+        return pick_size(kind, self.tokens, vocab, **known)
+
+    def load_checkpoint(self, path: str | os.PathLike[str]) -> None:
+        """Go on with the model that was picked then: now the machine may be faster or slower."""
+        if modeldir.is_model(path):
+            run = modeldir.load_config(path, kind=CHECKPOINT).settings.get("run")
+            before = run.get("picked") if isinstance(run, dict) else None
+            if before in [list(one) for one in candidates(self.tokens)] and self.speed:
+                self.picked = Picked(*before)
+                self.model = self._make_model()
+                self.trainer = self._make_trainer(self._timer)
+        super().load_checkpoint(path)
 
     def _make_model(self) -> EncoderDecoder:
         settings = self.settings
         written = sorted({END, UNKNOWN, *(index for row in self.targets for index in row)})
         # in a joint vocabulary what only sources have is never written
         outputs = len(written) if settings.joint and len(written) < len(self.target) else 0
-        shape = settings.architecture(
-            len(self.sources), len(self.source), len(self.target), outputs
-        )
+        shape = settings.architecture(self.picked, len(self.source), len(self.target), outputs)
         check_training_memory(
             shape.count_parameters(),
             self.device,
@@ -106,6 +145,7 @@ class TranslateRun(Run):
             model.written_ids.copy_(torch.tensor(written))
         if settings.start == "pairs":
             self._start_from_pairs(model, shape)
+            self._start_from_counts(model, written if shape.outputs else range(len(self.target)))
         return model.to(self.device)
 
     def _start_from_pairs(self, model: EncoderDecoder, shape: Seq2SeqArchitecture) -> None:
@@ -119,9 +159,17 @@ class TranslateRun(Run):
         if vectors is None:
             return
         with torch.no_grad():
+            table = torch.from_numpy(vectors) * (shape.table_std * shape.dim**0.5)
             if not shape.joint:
-                model.source_table.weight.copy_(torch.from_numpy(vectors[:behind]))
-            model.target_table.weight.copy_(torch.from_numpy(vectors[behind:]))
+                model.source_table.weight.copy_(table[:behind])
+            model.target_table.weight.copy_(table[behind:])
+
+    def _start_from_counts(self, model: EncoderDecoder, written: Sequence[int]) -> None:
+        """The head's bias from how often each id is written: nothing has to be learned of that."""
+        counts = Counter(index for row in self.targets for index in row)
+        logs = torch.tensor([math.log(counts[index] + 1) for index in written])
+        assert model.head_bias is not None
+        model.head_bias.data.copy_(logs - logs.mean())
 
     def _make_trainer(self, clock: Callable[[], float] | None) -> Trainer:
         settings, processes, model = self.settings, self.processes, self.model
@@ -137,7 +185,7 @@ class TranslateRun(Run):
         optimizers = make_optimizers(
             model,
             optimizer=settings.optimizer,
-            lr=settings.lr or 0.0,
+            lr=LR[self.picked.model] if settings.lr is None else settings.lr,
             muon_lr=MUON_LR,
             weight_decay=settings.weight_decay or 0.0,
         )
@@ -195,7 +243,8 @@ class TranslateRun(Run):
 
     def common_settings(self) -> dict[str, Any]:
         """What a resumed run must have in common with the first one."""
-        return {**vars(self.settings), "processes": self.processes.count}
+        picked = list(self.picked[:3])
+        return {**vars(self.settings), "processes": self.processes.count, "picked": picked}
 
     def data_hash(self) -> str:
         """A fingerprint of the pairs."""

@@ -1,4 +1,4 @@
-"""Clues: which get a row, what unknown ones say, and how their scores are kept small."""
+"""Hashed features: which get a row, what unknown ones say, and how their scores are kept small."""
 
 from __future__ import annotations
 
@@ -9,26 +9,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nlpkit.nn.sparse import SparseAdagrad
-from nlpkit.tasks.tag import clues as clues_module
-from nlpkit.tasks.tag.clues import AFFIX_LENGTHS, N_CLUES, clue_hashes, find_rows, known_clues
-from nlpkit.tasks.tag.model import ClueTable
+from nlpkit.tasks.tag import hashed_features
+from nlpkit.tasks.tag.hashed_features import (
+    AFFIX_LENGTHS,
+    N_HASHES,
+    feature_hashes,
+    find_rows,
+    known_features,
+)
+from nlpkit.tasks.tag.model import LinearTable
 
 
-def test_all_clues_get_a_row_in_order_with_how_often_they_occur() -> None:
-    clues = np.array([[7, 3], [7, 5]])
-    known, counts = known_clues(clues, np.array([10, 1]), width=4)
+def test_all_features_get_a_row_in_order_with_how_often_they_occur() -> None:
+    hashes = np.array([[7, 3], [7, 5]])
+    known, counts = known_features(hashes, np.array([10, 1]), width=4)
     assert known.tolist() == [3, 5, 7]
     assert counts.tolist() == [10, 1, 11]
 
 
 def test_where_there_is_no_room_the_rare_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clues_module, "CLUE_CELLS", 8)
-    known, _ = known_clues(np.array([[7, 3], [7, 5]]), np.array([10, 1]), width=4)
+    monkeypatch.setattr(hashed_features, "TABLE_CELLS", 8)
+    known, _ = known_features(np.array([[7, 3], [7, 5]]), np.array([10, 1]), width=4)
     assert known.tolist() == [3, 7]
 
 
-def test_a_clue_that_is_not_known_says_nothing() -> None:
-    table = ClueTable(np.array([[3, 7]]), np.array([1]), width=2).eval()
+def test_a_feature_that_is_not_known_says_nothing() -> None:
+    table = LinearTable(np.array([[3, 7]]), np.array([1]), width=2).eval()
     with torch.no_grad():
         table.table.weight[1:] = torch.tensor([[1.0, 2.0], [10.0, 20.0]])
     rows = find_rows(table.known.numpy(), np.array([[3, 7], [3, 5], [0, 99]]))
@@ -53,16 +59,16 @@ WORDS = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=6)
 
 
 @given(WORDS)
-def test_a_word_has_the_same_clues_in_any_company(words: list[str]) -> None:
-    together = clue_hashes(words)
-    assert together.shape == (len(words), N_CLUES)
+def test_a_word_has_the_same_features_in_any_company(words: list[str]) -> None:
+    together = feature_hashes(words)
+    assert together.shape == (len(words), N_HASHES)
     for word, row in zip(words, together, strict=True):
-        assert clue_hashes([word])[0].tolist() == row.tolist()
+        assert feature_hashes([word])[0].tolist() == row.tolist()
 
 
 @given(WORDS)
-def test_two_clues_are_one_when_what_they_stand_for_is(words: list[str]) -> None:
-    hashes = clue_hashes(words)
+def test_two_features_are_one_when_what_they_stand_for_is(words: list[str]) -> None:
+    hashes = feature_hashes(words)
     lowered = [word.lower() for word in words]
     for number, length in enumerate(AFFIX_LENGTHS):
         for column, part in (
@@ -78,7 +84,7 @@ def test_two_clues_are_one_when_what_they_stand_for_is(words: list[str]) -> None
     assert len(set(hashes[:, -3].tolist())) == len(set(lowered))
 
 
-def test_prefix_suffix_and_word_of_the_same_letters_are_different_clues() -> None:
-    row = clue_hashes(["a"])[0].tolist()
+def test_prefix_suffix_and_word_of_the_same_letters_are_different_features() -> None:
+    row = feature_hashes(["a"])[0].tolist()
     shape, prefix, suffix, lowered, written, kind = (row[i] for i in (0, 1, 5, 9, 10, 11))
     assert len({shape, prefix, suffix, lowered, written, kind}) == 6

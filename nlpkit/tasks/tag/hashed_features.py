@@ -1,4 +1,4 @@
-"""Clues: the hashed linear features of a word, all that a linear model looks at in it.
+"""The hashed linear features of a word: all that a linear model looks at in it.
 
 Its shape, its prefixes and suffixes, the word with and without case, and what kind it is. Each is
 known by a hash of 32 bits. They are worked out for many words at once: a hash is a sum of powers,
@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 Ids = NDArray[np.int64]
 AFFIX_LENGTHS = (1, 2, 3, 4)
 N_AFFIXES = 1 + 2 * len(AFFIX_LENGTHS)  # with the shape
-N_CLUES = N_AFFIXES + 3
-FAR_CLUES = (0, N_AFFIXES, N_AFFIXES + 1)  # shape and word: all that counts two words away
-CLUE_CELLS = 1 << 23  # numbers in a table of clues, at most
+N_HASHES = N_AFFIXES + 3
+FAR_FEATURES = (0, N_AFFIXES, N_AFFIXES + 1)  # shape and word: all that counts two words away
+TABLE_CELLS = 1 << 23  # numbers in a table of features, at most
 LONGEST_SHAPE = 24  # characters that are looked at
 
 _BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse among numbers of 64 bits
 _INVERSE = pow(_BASE, -1, 1 << 64)
 
 
-def clue_hashes(words: Sequence[str]) -> Ids:
-    """The clues of words, (U, N_CLUES): shape, prefixes, suffixes, lower case, as is, kind.
+def feature_hashes(words: Sequence[str]) -> Ids:
+    """The features of words, (U, N_HASHES): shape, prefixes, suffixes, lower case, as is, kind.
 
-    >>> one, other = clue_hashes(["Talking", "walking"])
+    >>> one, other = feature_hashes(["Talking", "walking"])
     >>> (one == other).nonzero()[0].tolist()  # suffixes of 1 to 4 characters
     [5, 6, 7, 8]
     """
@@ -98,7 +98,7 @@ def _powers(base: int, count: int) -> NDArray[np.uint64]:
 
 
 def _scatter(sums: NDArray[np.uint64], kind: str) -> Ids:
-    """32 bits that depend on every bit of the sum and on the kind of clue."""
+    """32 bits that depend on every bit of the sum and on the kind of feature."""
     mixed = sums + np.uint64(ord(kind))
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -144,10 +144,10 @@ _RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class CluePlaces:
-    """Where clues are taken from, counted from the word: behind it only if that may be seen.
+class FeaturePlaces:
+    """Where features are taken from, counted from the word: behind it only if that may be seen.
 
-    >>> CluePlaces.of(one_way=True).near
+    >>> FeaturePlaces.of(causal=True).near
     (-1, 0)
     """
 
@@ -155,8 +155,8 @@ class CluePlaces:
     far: tuple[int, ...]
 
     @classmethod
-    def of(cls, one_way: bool) -> CluePlaces:
-        return cls((-1, 0), (-2,)) if one_way else cls((-1, 0, 1), (-2, 2))
+    def of(cls, causal: bool) -> FeaturePlaces:
+        return cls((-1, 0), (-2,)) if causal else cls((-1, 0, 1), (-2, 2))
 
     @property
     def in_order(self) -> tuple[int, ...]:
@@ -164,15 +164,15 @@ class CluePlaces:
         return (*self.near, *self.far)
 
 
-def known_clues(clues: Ids, counts: Ids, width: int) -> tuple[Ids, Ids]:
-    """The clues of words that were counted, in order: those that get a row of a table. And how
+def known_features(hashes: Ids, counts: Ids, width: int) -> tuple[Ids, Ids]:
+    """The features of words that were counted, in order: those that get a row of a table. And how
     often they occur.
 
     All of them, if a table ``width`` numbers wide is not too large then; else the most frequent.
     """
-    known, places = np.unique(clues, return_inverse=True)
-    totals = np.bincount(places.ravel(), weights=np.repeat(counts, clues.shape[1]))
-    room = max(1, CLUE_CELLS // width)
+    known, places = np.unique(hashes, return_inverse=True)
+    totals = np.bincount(places.ravel(), weights=np.repeat(counts, hashes.shape[1]))
+    room = max(1, TABLE_CELLS // width)
     kept = np.sort(np.argsort(-totals, kind="stable")[:room])
     return known[kept], totals[kept].astype(np.int64)
 

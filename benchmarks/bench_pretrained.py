@@ -1,0 +1,232 @@
+"""Pre-trained encoders: fine-tuning, prediction, BERT from scratch, and what transfer is worth.
+
+    python benchmarks/bench_pretrained.py --only classify --data labelled.tsv --encoder HF_FOLDER
+    python benchmarks/bench_pretrained.py --only pairs --pairs pairs.tsv --encoder HF_FOLDER
+    python benchmarks/bench_pretrained.py --only bert --text corpus.txt --seconds 1800
+    python benchmarks/bench_pretrained.py --only transfer --train t.conllu --test d.conllu \\
+        --data labelled.tsv --pretrained our.bert
+    python benchmarks/bench_pretrained.py --only cold --encoder HF_FOLDER
+
+--encoder is a folder of Hugging Face's (BERT, DistilBERT, a sentence encoder). A tenth of --data
+and of --pairs (label<TAB>text<TAB>text2), chosen by a fixed seed, is the test set. ``transformers``
+is imported by --peer-python. All times are CPU seconds of one thread. Without files it runs on the
+sample corpora with a tiny BERT made on the spot, which shows that it works and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from bench_tagger import quality, read, run, write_columns
+from common import SAMPLES, nlpkit_command, print_table
+
+from nlpkit.tasks.classify.data import read_examples
+from nlpkit.tasks.tag.layouts import LayoutChoice
+
+
+def write_split(data: str, folder: Path) -> tuple[Path, Path]:
+    """Nine tenths and one tenth, chosen by a fixed seed, as label<TAB>text(<TAB>text2)."""
+    examples = read_examples(data)
+    random.Random(7).shuffle(examples)
+    cut = len(examples) // 10
+    paths = folder / f"{Path(data).stem}-train.tsv", folder / f"{Path(data).stem}-test.tsv"
+    for path, part in zip(paths, (examples[cut:], examples[:cut]), strict=True):
+        rows = [[one.labels[0], one.text, *([one.second] if one.second else [])] for one in part]
+        head = "label\ttext\ttext2\n" if part[0].second else ""
+        path.write_text(head + "".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    return paths
+
+
+def classify(train: Path, test: Path, model: Path, *flags: str) -> tuple[float, float]:
+    """Accuracy in percent and CPU seconds of one training through the command line."""
+    command = nlpkit_command("classify", "train", str(train), "-o", str(model), "--threads", "1")
+    _, seconds = run([*command, "-q", "--force", *flags])
+    report, _ = run(nlpkit_command("classify", "evaluate", str(model), str(test), "--json"))
+    return 100 * json.loads(report)["accuracy"], seconds
+
+
+def mean_of_seeds(seeds: int, train: Path, test: Path, model: Path, *flags: str) -> list[Any]:
+    """Mean accuracy, its range, and mean seconds."""
+    found = [classify(train, test, model, *flags, "--seed", str(s + 1)) for s in range(seeds)]
+    scores = [score for score, _ in found]
+    seconds = statistics.mean(second for _, second in found)
+    return [statistics.mean(scores), f"{min(scores):.1f}-{max(scores):.1f}", seconds]
+
+
+def make_encoder(options: argparse.Namespace, folder: Path) -> tuple[str, str | None]:
+    """Our folder of the encoder, and the one for the peer."""
+    if options.encoder is None:
+        return make_bert(folder), None
+    ours = str(folder / "encoder.bert")
+    run(nlpkit_command("bert", "import", options.encoder, "-o", ours))
+    return ours, options.encoder
+
+
+def make_bert(folder: Path) -> str:
+    """A tiny BERT of the sample corpora."""
+    path = str(folder / "tiny.bert")
+    flags = ["--size", "tiny", "--max-iters", "200", "--vocab-size", "1000", "-q", "--threads", "1"]
+    run(nlpkit_command("bert", "train", str(SAMPLES / "tales.txt"), "-o", path, *flags))
+    return path
+
+
+def bench_classify(options: argparse.Namespace, folder: Path) -> None:
+    """Quality, training and prediction beside a plain loop of transformers."""
+    train, test = write_split(options.data, folder)
+    ours, peer = make_encoder(options, folder)
+    bow, tuned = folder / "bow.model", folder / "tuned.model"
+    epochs = ["--pretrained", ours, "--epochs", str(options.epochs)]
+    rows = [
+        ["bag of words", *mean_of_seeds(options.seeds, train, test, bow)],
+        ["nlpkit --pretrained", *mean_of_seeds(options.seeds, train, test, tuned, *epochs)],
+    ]
+    lines = "".join(example.text + "\n" for example in read_examples(str(test)))
+    speeds, count = [], lines.count("\n")
+    for flags in ([], ["--quantize", "int8"], ["--quantize", "bfloat16"]):
+        command = nlpkit_command("classify", "predict", str(tuned), *flags)
+        try:
+            empty = min(run(command, "a\n")[1] for _ in range(2))
+            busy = min(run(command, lines)[1] for _ in range(2))
+        except RuntimeError as error:  # a processor without bfloat16
+            print(error, file=sys.stderr)
+            continue
+        report, _ = run(
+            nlpkit_command("classify", "evaluate", str(tuned), str(test), "--json", *flags)
+        )
+        accuracy = 100 * json.loads(report)["accuracy"]
+        speeds.append([" ".join(["nlpkit", *flags]), count / max(1e-3, busy - empty), accuracy])
+    if peer is not None:
+        script = str(Path(__file__).with_name("peers_finetuning.py"))
+        command = [options.peer_python, script, peer, str(train), str(test), str(options.epochs)]
+        found = json.loads(run(command)[0])
+        rows.append(["transformers", found["accuracy"], "1 seed", found["seconds"]])
+        speeds.append(["transformers", found["texts_per_second"], found["accuracy"]])
+    title = f"{Path(options.data).name}, {options.epochs} epochs, {options.seeds} seeds"
+    print_table(title, ["classifier", "accuracy", "range", "training CPU s"], rows)
+    print_table("Prediction", ["", "texts per CPU s", "accuracy (last seed)"], speeds)
+
+
+def bench_pairs(options: argparse.Namespace, folder: Path) -> None:
+    """Two texts: paraphrases, or whether one follows from the other."""
+    train, test = write_split(options.pairs, folder)
+    ours, _ = make_encoder(options, folder)
+    flags = ["--pretrained", ours]
+    rows = [
+        ["bag of words", *mean_of_seeds(options.seeds, train, test, folder / "bow.model")],
+        ["--pretrained", *mean_of_seeds(options.seeds, train, test, folder / "p.model", *flags)],
+    ]
+    title = f"{Path(options.pairs).name}, {options.seeds} seeds"
+    print_table(title, ["classifier", "accuracy", "range", "training CPU s"], rows)
+
+
+def bench_bert(options: argparse.Namespace, folder: Path) -> None:
+    """A BERT from scratch for so many CPU seconds, beside what counting reaches."""
+    import torch
+
+    from nlpkit.tasks.bert.data import encode_lines
+    from nlpkit.tasks.bert.settings import BertTraining
+    from nlpkit.tasks.bert.train import BertRun
+    from nlpkit.text.wordpiece import WordPiece
+    from nlpkit.textio import read_lines
+
+    torch.set_num_threads(1)
+    codec = WordPiece.train(read_lines([options.text]), vocab_size=options.vocab_size)
+    lines = encode_lines(read_lines([options.text]), codec)
+    given = BertTraining(
+        max_time=options.seconds, recipe=options.recipe, dtype=options.dtype, val_fraction=0.02
+    )
+    bert_run = BertRun(lines, codec, given.resolve())
+    bert_run.trainer._clock = time.process_time
+    steps = sum(1 for _ in bert_run.steps())
+    bert_run.finish()
+    print(f"{steps} steps in {options.seconds:.0f} CPU s, {bert_run.trainer.counters.dtype}")
+    print(bert_run.outcome)
+
+
+def bench_transfer(options: argparse.Namespace, folder: Path) -> None:
+    """The same tasks with and without pre-training, from few and from all examples."""
+    pretrained = options.pretrained or make_bert(folder)
+    rows: list[list[Any]] = []
+    sentences = read(options.train, LayoutChoice())
+    random.Random(1).shuffle(sentences)
+    held = read(options.test, LayoutChoice()) if options.test else sentences[-len(sentences) // 5 :]
+    learned = sentences if options.test else sentences[: -len(sentences) // 5]
+    test = folder / "test.tsv"
+    write_columns(held, test)
+    for share in (0.05, 1.0):
+        train = folder / "train.tsv"
+        write_columns(learned[: max(20, round(share * len(learned)))], train)
+        for name, flags in (("random weights", []), ("--pretrained", ["--pretrained", pretrained])):
+            scores = []
+            for seed in range(1, options.seeds + 1):
+                model = str(folder / "tagger.model")
+                common = ["-o", model, "-q", "--threads", "1", "--force", "--seed", str(seed)]
+                run(nlpkit_command("tag", "train", str(train), *common, *flags))
+                report, _ = run(nlpkit_command("tag", "evaluate", model, str(test), "--json"))
+                scores.append(quality(json.loads(report)))
+            rows.append([f"tags, {share:.0%} of the sentences", name, statistics.mean(scores)])
+    train, test = write_split(options.data, folder)
+    texts = train.read_text(encoding="utf-8").splitlines(keepends=True)
+    for share in (0.1, 1.0):
+        part = folder / "part.tsv"
+        part.write_text("".join(texts[: round(share * len(texts))]), encoding="utf-8")
+        for name, flags in (("bag of words", []), ("--pretrained", ["--pretrained", pretrained])):
+            score = mean_of_seeds(options.seeds, part, test, folder / "c.model", *flags)[0]
+            rows.append([f"classes, {share:.0%} of the texts", name, score])
+    print_table(f"Transfer, {options.seeds} seeds", ["task", "from", "score"], rows)
+
+
+def bench_cold(options: argparse.Namespace, folder: Path) -> None:
+    """A line's vector from nothing, beside what torch alone takes."""
+    ours, _ = make_encoder(options, folder)
+    command = nlpkit_command("bert", "embed", ours, "--threads", "1")
+    cold = min(run(command, "The dog barks.\n")[1] for _ in range(5))
+    torch_alone = min(run([sys.executable, "-c", "import torch"])[1] for _ in range(5))
+    rows = [["nlpkit bert embed", cold, cold / torch_alone], ["import torch", torch_alone, 1.0]]
+    print_table("Cold start", ["command", "CPU s", "ratio"], rows)
+
+
+PARTS = {
+    "classify": bench_classify,
+    "pairs": bench_pairs,
+    "bert": bench_bert,
+    "transfer": bench_transfer,
+    "cold": bench_cold,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", choices=PARTS, nargs="*", default=list(PARTS))
+    parser.add_argument("--data", default=str(SAMPLES / "reviews.tsv"))
+    parser.add_argument("--pairs", default=str(SAMPLES / "follows.tsv"))
+    parser.add_argument("--text", default=str(SAMPLES / "tales.txt"))
+    parser.add_argument("--train", default=str(SAMPLES / "tagged-train.conllu"))
+    parser.add_argument("--test", default=None)
+    parser.add_argument("--encoder", default=None)
+    parser.add_argument("--pretrained", default=None)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--vocab-size", type=int, default=2000)
+    parser.add_argument("--recipe", choices=["modern", "bert"], default="modern")
+    parser.add_argument("--dtype", choices=["auto", "float32", "bfloat16"], default="auto")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--peer-python", default=sys.executable)
+    options = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"  # of every command that is run
+    for part in options.only:
+        with tempfile.TemporaryDirectory() as name:
+            PARTS[part](options, Path(name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Training an encoder-decoder: averages of weights, several processes, sizes that are picked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from small_translators import digit_pairs
+
+from nlpkit.tasks.translate import pick, train
+from nlpkit.tasks.translate.settings import TranslateSettings
+from nlpkit.tasks.translate.train import TranslateRun, heldout_loss
+
+TINY = {"tokenizer": "whitespace", "dim": 16, "batch_tokens": 200, "dtype": "float32"}
+
+
+def test_the_mean_of_the_last_weights_is_taken_if_it_is_better_on_dev() -> None:
+    pairs, dev = digit_pairs(200), digit_pairs(40, seed=2)
+    settings = TranslateSettings(**TINY, epochs=6, average=0.5)  # type: ignore[arg-type]
+    run = TranslateRun(pairs, settings, dev=dev)
+    measured = [progress.heldout for progress in run.steps() if progress.heldout is not None]
+    translator = run.finish()
+    told = translator.config.metrics["heldout_loss"]
+    assert told == pytest.approx(heldout_loss(translator, dev), abs=1e-5)
+    assert told <= min(measured) + 1e-5
+    assert run.averaged is not None
+    assert float(run.averaged.count) > 3
+
+
+_WORKER = """
+import sys, torch
+torch.set_num_threads(1)
+sys.path.insert(0, sys.argv[1])
+from small_translators import digit_pairs
+from nlpkit.tasks.translate import pick, train
+from nlpkit.tasks.translate.settings import TranslateSettings
+from nlpkit.tasks.translate.train import TranslateRun, heldout_loss
+from nlpkit.training.distributed import Processes
+processes = Processes.from_environment()
+processes.join(torch.device("cpu"))
+settings = TranslateSettings(tokenizer="whitespace", dim=16, batch_tokens=60, dtype="float32",
+                             dropout=0.0, max_iters=8, grad_accum=int(sys.argv[2]))
+run = TranslateRun(digit_pairs(64), settings, processes=processes)
+list(run.steps())
+translator = run.finish()
+if processes.is_first:
+    print("loss", heldout_loss(translator, digit_pairs(20, seed=2)))
+processes.leave()
+"""
+
+
+def test_two_processes_learn_what_one_learns_that_does_their_work(tmp_path: Path) -> None:
+    script = tmp_path / "worker.py"
+    script.write_text(_WORKER)
+    here = str(Path(__file__).parent)
+    single = [sys.executable, str(script), here, "2"]
+    double = [
+        *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+        *("--nproc-per-node=2", str(script), here, "1"),
+    ]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    losses = []
+    for command in (single, double):
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240)
+        assert done.returncode == 0, done.stderr
+        losses.append(float(done.stdout.split("loss")[1]))
+    assert losses[0] == pytest.approx(losses[1], abs=1e-3)
+
+
+def test_a_faster_machine_gets_a_wider_model_and_a_resumed_run_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train, "FEW", 10)
+    monkeypatch.setattr(pick, "FEW", 10)
+    small = {"tokenizer": "whitespace", "batch_tokens": 60, "dtype": "float32"}
+    settings = TranslateSettings(max_time=1e4, max_iters=1, **small)  # type: ignore[arg-type]
+    tokens = sum(len(pair.target.split()) + 1 for pair in digit_pairs(20))
+
+    def make(epochs: float) -> TranslateRun:
+        def speed(vocab: int, *_: object, **__: object) -> float:
+            return epochs * tokens * pick.work("lstm", pick.RECURRENT[1], vocab) / 1e4
+
+        monkeypatch.setattr(train, "measure_speed", speed)
+        return TranslateRun(digit_pairs(20), settings)
+
+    assert [make(often).picked.dim for often in (0.5, 2.0, 40.0)] == [128, 192, 320]
+    first = make(2.0)
+    assert first.picked.epochs == pytest.approx(2.0)
+    next(first.steps())
+    first.save_checkpoint(tmp_path / "checkpoint")
+    again = make(20.0)
+    again.load_checkpoint(tmp_path / "checkpoint")
+    assert again.model.settings == first.model.settings
+    for one, other in zip(first.model.parameters(), again.model.parameters(), strict=True):
+        assert one.equal(other)
+
+
+def test_the_speed_of_a_machine_is_measured() -> None:
+    speed = pick.measure_speed(20, 2, (3, 4), torch.device("cpu"), float32=True)
+    assert 1e6 < speed < 1e15
