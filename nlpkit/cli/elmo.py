@@ -25,14 +25,12 @@ app = new_app("Word vectors in context by ELMo: train, embed, import.")
 
 
 @app.command(cls=Command)
-@with_settings(ElmoSettings, options.Training, options.Decoding)
+@with_settings(ElmoSettings, options.Tokenizing, options.Training, options.Decoding)
 def train(
     *,
     text: options.Inputs = None,
     output: options.NewModel,
-    tokenizer: options.TokenizerName = "whitespace",
-    pattern: options.Pattern = None,
-    lower: options.Lower = False,
+    tokenizing: options.Tokenizing,
     settings: ElmoSettings,
     flags: options.Training,
     decoding: options.Decoding,
@@ -51,11 +49,10 @@ def train(
     from nlpkit.tasks.elmo.train import ElmoRun, Sentences
 
     notes = check_place(output, flags)
-    tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
     chosen = prepare_torch(flags, notes)
     blocks = options.read_inputs(text, **vars(decoding))
     sentences = Sentences.read(
-        line for rows in read_tokens(blocks, tokens, decoding.errors) for line in rows
+        line for rows in read_tokens(blocks, tokenizing.settings, decoding.errors) for line in rows
     )
     with memory_advice():
         run = ElmoRun(sentences, settings, chosen)
@@ -63,7 +60,9 @@ def train(
 
 
 @app.command(cls=Command)
+@with_settings(options.Tokenizing, options.Decoding)
 def embed(
+    *,
     model: options.Model,
     inputs: options.Inputs = None,
     layer: Annotated[
@@ -79,17 +78,14 @@ def embed(
         str | None,
         typer.Option("--mix", metavar="A,B,...", help="The layers, each times its number, summed."),
     ] = None,
-    tokenizer: options.TokenizerName = "whitespace",
-    pattern: options.Pattern = None,
-    lower: options.Lower = False,
+    tokenizing: options.Tokenizing,
     output: options.ArrayOutput = "-",
     batch_tokens: Annotated[
         int, typer.Option("--batch-tokens", min=1, max=1_048_576, help="Words to a batch.")
     ] = 4096,
     device: options.UseDevice = "auto",
     threads: options.Threads = 0,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    decoding: options.Decoding,
 ) -> None:
     """Give the vectors of words in their sentences, one sentence per line.
 
@@ -113,8 +109,8 @@ def embed(
     options.use_threads(threads)
     elmo = ElmoModel.load(model, pick_device(device))
     shares = _parse_mix(mix)
-    tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-    lines = options.read_line_blocks(paths, encoding, errors, TOKEN_KEYS)
+    tokens = tokenizing.settings
+    lines = options.read_line_blocks(paths, **vars(decoding), keys=TOKEN_KEYS)
     with memory_advice("a smaller --batch-tokens"):
         found = _embedded(elmo, lines, tokens, layer or "all", shares, batch_tokens)
         if output.endswith((".npy", ".npz")):

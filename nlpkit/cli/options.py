@@ -18,6 +18,7 @@ from nlpkit.cli.output import Notes, rows_format
 from nlpkit.cli.terminal import visible
 from nlpkit.errors import NlpkitError
 from nlpkit.settings import LARGEST_SEED, MANY, MOST_WORKERS
+from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.records import TEXT_KEYS, TOKEN_KEYS, Reading
 from nlpkit.textio import STDIN, TextBlock, parse_json
 
@@ -253,6 +254,20 @@ class Decoding:
 
     encoding: Encoding = "utf-8"
     errors: Errors = "strict"
+
+
+@dataclass(frozen=True)
+class Tokenizing:
+    """How lines become tokens, for commands that read words between spaces unless told."""
+
+    tokenizer: TokenizerName = "whitespace"
+    pattern: Pattern = None
+    lower: Lower = False
+
+    @property
+    def settings(self) -> TokenSettings:
+        """As the pipeline takes them."""
+        return TokenSettings(**vars(self))
 
 
 @dataclass(frozen=True)

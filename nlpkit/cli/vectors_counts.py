@@ -9,25 +9,22 @@ from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes
-from nlpkit.text.pipeline import TokenSettings
 from nlpkit.vectors.settings import COUNTS, CountMethod, CountSettings, plain_settings
 
 
-@with_settings(CountSettings)
+@with_settings(CountSettings, options.Tokenizing, options.Decoding)
 def from_counts(
+    *,
     output: shared.NewVectors,
     settings: CountSettings,
     inputs: options.Inputs = None,
-    tokenizer: options.TokenizerName = "whitespace",
-    pattern: options.Pattern = None,
-    lower: options.Lower = False,
+    tokenizing: options.Tokenizing,
     seed: options.Seed = COUNTS.seed,
     threads: options.Threads = 0,
     to: shared.To = None,
     resume: options.Resume = False,
     force: options.Force = False,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    decoding: options.Decoding,
     quiet: options.Quiet = False,
 ) -> None:
     """Make vectors by counting: which words stand near which, factorised (svd) or learned (glove).
@@ -54,10 +51,9 @@ def from_counts(
     if resume and settings.method is not CountMethod.GLOVE:
         raise UsageError("--resume is for --method glove: svd is done at once")
     shared.check_output(output, to, force)
-    tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-    blocks = options.read_inputs(inputs, encoding, errors)
+    blocks = options.read_inputs(inputs, **vars(decoding))
     rules = Word2VecConfig(min_count=settings.min_count, max_vocab=settings.max_vocab)
-    corpus, text_hash = read_corpus(blocks, rules, tokens, errors=errors)
+    corpus, text_hash = read_corpus(blocks, rules, tokenizing.settings, errors=decoding.errors)
     words = ListedWords(corpus.words, corpus.counts)
     if settings.method is CountMethod.GLOVE:
         from nlpkit.vectors.glove_run import GloveRun

@@ -15,7 +15,7 @@ from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.cli.progress_training import check_place, draw_run
-from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.pipeline import Tokens
 from nlpkit.text.records import Reading
 from nlpkit.word2vec.config import Arch, Word2VecConfig
 
@@ -38,22 +38,20 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         help="Compiled kernels for the CPU, or torch for any device.",
-        show_default="numba on the CPU, else torch",
+        show_default="numba on the CPU, torch elsewhere; the faster in a trial for --device auto",
     ),
 ]
 
 
 @app.command(cls=Command)
-@with_settings(Word2VecConfig, options.Training, Reading)
+@with_settings(Word2VecConfig, options.Tokenizing, options.Training, Reading)
 def train(
     *,
     settings: Word2VecConfig,
     reading: Reading,
     output: options.NewModel,
     inputs: options.Inputs = None,
-    tokenizer: options.TokenizerName = "whitespace",
-    pattern: options.Pattern = None,
-    lower: options.Lower = False,
+    tokenizing: options.Tokenizing,
     vocab: Vocab = None,
     init: Init = None,
     engine: Engine = None,
@@ -92,29 +90,25 @@ def train(
         processes = Processes.from_environment()
     notes = check_place(output, flags, processes)
     settings = replace(settings, threads=flags.threads or None)
-    tokens = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+    tokens = tokenizing.settings
     given: dict[str, Any] = {
         "vocab": vocab,
         "init": init,
         "device": pick_device(flags.device),
         "engine": engine,
+        "trial": flags.device == "auto",
     }
+    checkpoint = modeldir.checkpoint_path(output) if flags.resume else None
     if processes is not None:
         from nlpkit.word2vec.distributed import begin_shared
 
+        paths = options.resolve_inputs(inputs)
         run = begin_shared(
-            options.resolve_inputs(inputs),
-            settings,
-            tokens,
-            reading,
-            processes,
-            checkpoint=modeldir.checkpoint_path(output) if flags.resume else None,
-            **given,
+            paths, settings, tokens, reading, processes, checkpoint=checkpoint, **given
         )
-    elif flags.resume:
+    elif checkpoint is not None:
         alone = not inputs and (sys.stdin is None or sys.stdin.isatty())
         blocks = None if alone else options.read_records(inputs, reading, quiet=flags.quiet)
-        checkpoint = modeldir.checkpoint_path(output)
         run = resume_run(checkpoint, settings, tokens, blocks, named=bool(inputs), **given)
     else:
         Tokens(tokens)  # a wrong setting fails here, before the text is read
@@ -133,21 +127,20 @@ def train(
 
 
 @app.command(cls=Command)
+@with_settings(options.Tokenizing, options.Decoding)
 def examples(
+    *,
     inputs: options.Inputs = None,
     arch: flag(Word2VecConfig, "arch") = Arch.SKIPGRAM,  # type: ignore[valid-type]
     window: flag(Word2VecConfig, "window") = 2,  # type: ignore[valid-type]
-    tokenizer: options.TokenizerName = "whitespace",
-    pattern: options.Pattern = None,
-    lower: options.Lower = False,
+    tokenizing: options.Tokenizing,
     format: Annotated[
         Literal["tsv", "jsonl"] | None,
         typer.Option("--format", "-f", help="How to show rows.", show_default="tsv"),
     ] = None,
     json: options.Json = False,
     output: options.Output = "-",
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    decoding: options.Decoding,
 ) -> None:
     """Print the examples that training on a text would see, one pair per line.
 
@@ -162,11 +155,11 @@ def examples(
     from nlpkit.word2vec.examples import cbow_examples, skipgram_examples
 
     chosen = options.pick_format(format, json, "tsv")
-    pipeline = Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower))
-    blocks = options.read_inputs(inputs, encoding, errors)
+    pipeline = Tokens(tokenizing.settings)
+    blocks = options.read_inputs(inputs, **vars(decoding))
     with open_output(output) as out:
         for block in blocks:
-            for line in block.lines(errors):
+            for line in block.lines(decoding.errors):
                 words = pipeline.shown(line)
                 if arch is Arch.SKIPGRAM:
                     for centre, word in skipgram_examples(words, window):

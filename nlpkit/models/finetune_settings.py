@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from nlpkit.errors import UsageError
-from nlpkit.settings import MOST_EPOCHS, TRAINING, changed, option
+from nlpkit.settings import MODEL, MOST_EPOCHS, TRAINING, changed, option
 from nlpkit.training.settings import TrainerSettings, batch_size
 
 
@@ -45,6 +45,22 @@ class FineTuneSettings(TrainerSettings):
         (0.0001, 0.01)
         """
         return (0.003 if frozen else 1e-4) if self.lr is None else self.lr
+
+
+@dataclass(frozen=True)
+class OnEncoder:
+    """Options of what may stand on a pre-trained encoder, or be learned from scratch."""
+
+    pretrained: str | None = option(
+        None, "A BERT, ELMo or GPT that gives the states of tokens.", metavar="MODEL"
+    )
+    freeze: str | None = changed(FineTuneSettings, "freeze", None, group=MODEL)
+    layer_decay: float = changed(
+        FineTuneSettings,
+        "layer_decay",
+        FineTuneSettings.layer_decay,
+        help="With --pretrained: learning rate of a layer beside the one above it.",
+    )
 
 
 def refuse_given(settings: Any, names: Collection[str], why: str) -> None:

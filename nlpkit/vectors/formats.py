@@ -9,12 +9,17 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nlpkit import folders, textio
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors import folder
 from nlpkit.vectors.settings import VectorFormat
 from nlpkit.vectors.source import Source, open_source
 from nlpkit.vectors.store import Vectors
+
+MOST_GIVEN = 200_000  # the most frequent words of given vectors go into a tagger or classifier
 
 _PICKLE = b"\x80"
 _ZIP = b"PK\x03\x04"
@@ -56,6 +61,22 @@ def detect(source: Source) -> str:
 def given(vectors: Vectors | str | os.PathLike[str] | None) -> Vectors | None:
     """Vectors as they are, or those of a path."""
     return load(os.fspath(vectors)) if isinstance(vectors, str | os.PathLike) else vectors
+
+
+def given_table(
+    vectors: Vectors | str | os.PathLike[str] | None,
+) -> tuple[list[str], NDArray[np.float32] | None]:
+    """The most frequent words of given vectors and a table for a model: row 0 is for no vector.
+
+    Numbers are scaled to a spread of 1, so that vectors of any source will do.
+    """
+    found = given(vectors)
+    if found is None:
+        return [], None
+    count = min(len(found), MOST_GIVEN)
+    matrix = np.array(found.matrix[:count], np.float32)
+    matrix /= max(float(matrix.std()), 1e-6)
+    return [found.words[row] for row in range(count)], np.pad(matrix, ((1, 0), (0, 0)))
 
 
 def load(path: str, *, errors: str = "strict", trained: bool = False) -> Vectors:

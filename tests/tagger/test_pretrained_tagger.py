@@ -153,7 +153,7 @@ def any_encoder(kind: str) -> TokenEncoder:
     if kind in ("bert", "elmo", "gpt"):
         return WordStates(encoder(kind)).eval()
     words = [word for words in SENTENCES for word in words]
-    vectors = np.random.default_rng(1).normal(size=(2, 5)).astype(np.float32)
+    vectors = np.random.default_rng(1).normal(size=(3, 5)).astype(np.float32)
     given = vectors if kind == "vectors" else None
     chars: Any = "lstm" if kind == "characters" else "cnn"
     chosen: Any = kind if given is None and kind != "characters" else "lstm"

@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from nlpkit.errors import UsageError
-from nlpkit.models.finetune_settings import FineTuneSettings, refuse_given
+from nlpkit.models.finetune_settings import FineTuneSettings, OnEncoder, refuse_given
 from nlpkit.nn.encoder_config import EncoderConfig
 from nlpkit.nn.settings import EncoderSettings
-from nlpkit.settings import DATA, MODEL, WIDEST, changed, option
+from nlpkit.settings import DATA, WIDEST, changed, option
 from nlpkit.training.settings import TrainerSettings, batch_size, epochs
 
 BOW_STEPS = 300  # to take, if 2 to 20 times the data is that many
@@ -29,23 +29,15 @@ class TextTuning(FineTuneSettings):
 
 
 @dataclass(frozen=True)
-class ClassifierSettings(EncoderSettings, TrainerSettings):
+class ClassifierSettings(OnEncoder, EncoderSettings, TrainerSettings):
     """What a classifier is and how it is trained; None is decided by the model.
 
     >>> ClassifierSettings().resolve(texts=10_000).epochs
     2
     """
 
-    model: ModelKind = option("bow", "bow is quickest and hard to beat.")
-    pretrained: str | None = option(
-        None, "A BERT, ELMo or GPT to stand on, instead of --model.", metavar="MODEL"
-    )
-    freeze: str | None = changed(FineTuneSettings, "freeze", None, group=MODEL)
-    layer_decay: float = changed(
-        FineTuneSettings,
-        "layer_decay",
-        FineTuneSettings.layer_decay,
-        help="With --pretrained: learning rate of a layer beside the one above it.",
+    model: ModelKind = option(
+        "bow", "bow is quickest and hard to beat; --pretrained takes the place of all."
     )
     multi_label: bool = option(False, "A text may have several labels (a,b) or none.", group=DATA)
     tokenizer: str = option(

@@ -31,7 +31,6 @@ from nlpkit.training.run import Run
 from nlpkit.vectors import formats
 from nlpkit.vectors.store import Vectors
 
-MOST_VECTORS = 200_000  # the most frequent words of given vectors go into the model
 SMOOTHING = 1.0  # added to the counts of naive Bayes
 SENTENCE = 50  # features of a text, up to which naive Bayes is trusted as it is
 RARE = 2  # a sequence model has no embedding for a word seen fewer times
@@ -126,7 +125,7 @@ class ClassifierRun(AnyClassifierRun):
                     )
                 self._prepare_bags()
             else:
-                self._prepare_sequences(formats.given(vectors))
+                self._prepare_sequences(vectors)
         self.model.to(self.device)
         kind = "multi-label" if self.settings.multi_label else "one label each"
         self.summary = f"{len(examples):,} texts, {len(self.labels):,} labels, {kind}"
@@ -157,17 +156,10 @@ class ClassifierRun(AnyClassifierRun):
         self._per_epoch = -(-len(self.examples) // self.settings.batch_size)
         self._epoch, self._order = -1, np.zeros(0, np.int64)
 
-    def _prepare_sequences(self, vectors: Vectors | None) -> None:
+    def _prepare_sequences(self, vectors: Vectors | str | os.PathLike[str] | None) -> None:
         tokens = [self._maker.tokens(example.joined) for example in self.examples]
         counts = Counter(token for row in tokens for token in row)
-        given: NDArray[np.float32] | None = None
-        names: list[str] = []
-        if vectors is not None:
-            count = min(len(vectors), MOST_VECTORS)
-            matrix = np.array(vectors.matrix[:count], np.float32)
-            given = np.concatenate([np.zeros_like(matrix[:1]), matrix])  # row 0 is for no vector
-            given /= max(float(matrix.std()), 1e-6)
-            names = [vectors.words[row] for row in range(count)]
+        names, given = formats.given_table(vectors)
         rare = RARE if len(counts) > 1000 else 1
         vocab = Vocab.from_counts(counts, min_count=rare)
         words = self._words = VocabCodec(vocab, vector_words=names, cut=self._maker.tokens)

@@ -138,9 +138,7 @@ class WordEncoder(nn.Module):
         nn.init.normal_(self.word.weight, std=0.1)
         width = settings.word_dim
         if vectors is not None:
-            # row 0 is for words without a vector
-            table = torch.from_numpy(np.concatenate([np.zeros_like(vectors[:1]), vectors]))
-            self.register_buffer("vectors", table)
+            self.register_buffer("vectors", torch.from_numpy(vectors))  # row 0 is for no vector
             width += vectors.shape[1]
             if settings.fine_tune:
                 self.correction = nn.Embedding(len(words), vectors.shape[1], sparse=True)

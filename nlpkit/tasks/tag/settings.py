@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from nlpkit.errors import NlpkitError, UsageError
-from nlpkit.models.finetune_settings import FineTuneSettings, refuse_given
+from nlpkit.models.finetune_settings import FineTuneSettings, OnEncoder, refuse_given
 from nlpkit.nn.encoder_config import EncoderConfig, EncoderKind, NormPlace, Positions
 from nlpkit.nn.settings import EncoderSettings
-from nlpkit.settings import LONGEST, MODEL, TRAINING, WIDEST, changed, option
+from nlpkit.settings import LONGEST, TRAINING, WIDEST, changed, option
 from nlpkit.training.settings import TrainerSettings, epochs
 
 Switch = Literal["auto", "yes", "no"]
@@ -46,7 +46,7 @@ class TagTuning(FineTuneSettings):
 
 
 @dataclass(frozen=True)
-class TaggerSettings(EncoderSettings, TrainerSettings):
+class TaggerSettings(OnEncoder, EncoderSettings, TrainerSettings):
     """What a tagger is and how it is trained; ``auto`` and None are decided by the data.
 
     >>> TaggerSettings().resolve(entities=True, tokens=1000, tags=9).crf
@@ -60,16 +60,6 @@ class TaggerSettings(EncoderSettings, TrainerSettings):
         None,
         "What looks at the context; with --pretrained, a further encoder over its states.",
         shown_default="lstm; none with --pretrained",
-    )
-    pretrained: str | None = option(
-        None, "A BERT, ELMo or GPT that gives the states of words.", metavar="MODEL"
-    )
-    freeze: str | None = changed(FineTuneSettings, "freeze", None, group=MODEL)
-    layer_decay: float = changed(
-        FineTuneSettings,
-        "layer_decay",
-        FineTuneSettings.layer_decay,
-        help="With --pretrained: learning rate of a layer beside the one above it.",
     )
     pieces: Literal["first", "mean"] = option(
         "first", "With --pretrained: a word's state is its first piece's, or the mean of all."

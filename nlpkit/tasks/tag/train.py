@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import torch
 
 from nlpkit import modeldir
@@ -33,7 +32,6 @@ from nlpkit.training.run import Run
 from nlpkit.vectors import formats
 from nlpkit.vectors.store import Vectors
 
-MOST_VECTORS = 200_000  # the most frequent words of given vectors go into the model
 LINEAR_LR = 0.1
 # Scores of features are kept small, as in a linear CRF with a penalty beside the sum of all losses:
 # it weighs most against what is rare. A row pays its share whenever a batch looks at it.
@@ -160,7 +158,7 @@ class TaggerRun(AnyTaggerRun):
         tag_rows = [self._inner(sentence.tags[chunk]) for sentence, chunk in chunks]
         counts = Counter(tag for row in tag_rows for tag in row)
         self.tags = Vocab.from_counts(with_companions(counts, data.scheme), specials=())
-        words, matrix = _given_vectors(formats.given(vectors))
+        words, table = formats.given_table(vectors)
         tokens = [sentence.tokens[chunk] for sentence, chunk in chunks]
         self.extractor = FeatureExtractor.build(
             (word for row in tokens for word in row),
@@ -184,7 +182,7 @@ class TaggerRun(AnyTaggerRun):
                 len(self.tags),
                 self._arrays.features.hashes,
                 self._arrays.counts,
-                matrix,
+                table,
                 legal,
                 parts,
             ).to(self.device)
@@ -274,12 +272,3 @@ def with_companions(counts: Counter[str], scheme: Scheme | None) -> dict[str, in
     # a count of 1 keeps the table's order meaningful: specials alone have 0
     every = {prefix + kind: 1 for kind in kinds for prefix in INNER_SCHEME if prefix != "O"}
     return {**every, "O": 1, **counts}
-
-
-def _given_vectors(vectors: Vectors | None) -> tuple[list[str], np.ndarray | None]:
-    """Words and rows of the given vectors, scaled to a spread of 1 so that any source will do."""
-    if vectors is None:
-        return [], None
-    count = min(len(vectors), MOST_VECTORS)
-    matrix = np.array(vectors.matrix[:count], np.float32)
-    return [vectors.words[row] for row in range(count)], matrix / max(float(matrix.std()), 1e-6)
