@@ -40,7 +40,7 @@ DATA = {
     "vectors": ["groups.txt", "--x-max", "10"],
     "qa": ["questions.tsv", "--pretrained", "tiny.bert", "--epochs", "30", "--lr", "0.01"],
     "bert": ["text.txt", "--batch-size", "8", "--max-iters", "60", "--vocab-size", "60"],
-    "seq2seq": ["pairs.tsv", "-t", "char", "--max-iters", "60", "--lr", "0.02"],
+    "seq2seq": ["pairs.tsv", "-t", "char", "--max-iters", "60", "--lr", "0.01"],
     "elmo": ["text.txt", "--min-count", "1", "--epochs", "20", "--lr", "0.02"],
 }
 # One at a time, each choice is tried with the defaults of the other options. For word2vec all are
