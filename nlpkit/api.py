@@ -84,6 +84,7 @@ def train_word2vec(
         init=path_of(init),
         device=pick_device(device),
         engine=engine,
+        trial=device == "auto",
     )
     return trained(run, on_progress)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from nlpkit import textio
@@ -26,6 +27,15 @@ def figure(width: float = 7.0, height: float = 5.0) -> tuple[Any, Any]:
 
     drawn = Figure(figsize=(width, height), layout="constrained")
     return drawn, drawn.subplots()
+
+
+def panels(widths: Sequence[float], height: float) -> tuple[Any, list[Any]]:
+    """A new figure with axes of these widths side by side."""
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(sum(widths), height), layout="constrained")
+    grid = drawn.subplots(1, len(widths), squeeze=False, width_ratios=list(widths))
+    return drawn, list(grid[0])
 
 
 def save_figure(drawn: Any, path: str, dpi: int = 150) -> None:

@@ -25,6 +25,17 @@ def sparkline(values: Sequence[float], width: int = 40) -> str:
     return "".join(_BARS[round((value - low) * scale)] for value in values)
 
 
+def labelled_sparkline(values: Sequence[float], digits: int = 4) -> str:
+    """A curve on one line between its first and its last value.
+
+    >>> labelled_sparkline([3, 2, 1, 1.5], 1)
+    '3.0 █▅▁▃ 1.5'
+    """
+    if not values:
+        return ""
+    return f"{values[0]:.{digits}f} {sparkline(values)} {values[-1]:.{digits}f}"
+
+
 def plot(
     xs: Sequence[float], ys: Sequence[float], *, width: int = 60, height: int = 12, label: str = ""
 ) -> str:

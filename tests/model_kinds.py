@@ -24,6 +24,7 @@ SIZES = {
     "tag": ["--hidden", "8", "--word-dim", "8", "--epochs", "12", "--lr", "0.01"],
     "classify": ["--hidden", "8", "--dim", "8"],
     "word2vec": ["--dim", "8", "--epochs", "10", "--min-count", "1"],
+    "vectors": ["--dim", "8", "--epochs", "40", "--min-count", "1", "--threads", "1"],
     "qa": ["--layer-decay", "1"],
     "bert": ["--dim", "16", "--layers", "1", "--heads", "2", "--length", "16"],
     "seq2seq": ["--dim", "16", "--layers", "1", "--start", "random"],
@@ -36,9 +37,10 @@ DATA = {
     "tag": ["tagged.txt", "--dev", "tagged.txt", "--batch-tokens", "16"],
     "classify": ["texts.tsv", "--dev", "texts.tsv", "--batch-size", "4"],
     "word2vec": ["groups.txt", "--sample", "0"],
+    "vectors": ["groups.txt", "--x-max", "10"],
     "qa": ["questions.tsv", "--pretrained", "tiny.bert", "--epochs", "30", "--lr", "0.01"],
     "bert": ["text.txt", "--batch-size", "8", "--max-iters", "60", "--vocab-size", "60"],
-    "seq2seq": ["pairs.tsv", "-t", "char", "--max-iters", "60", "--lr", "0.02"],
+    "seq2seq": ["pairs.tsv", "-t", "char", "--max-iters", "60", "--lr", "0.01"],
     "elmo": ["text.txt", "--min-count", "1", "--epochs", "20", "--lr", "0.02"],
 }
 # One at a time, each choice is tried with the defaults of the other options. For word2vec all are
@@ -75,10 +77,12 @@ class Kind:
         flags = [*DATA[self.command], *SIZES[self.command], *self.flags]
         if self.command == "classify" and "bow" not in self.flags:
             flags += SLOW
-        return [self.command, "train", *flags, "-o", model]
+        trainer = "from-counts" if self.command == "vectors" else "train"
+        return [self.command, trainer, *flags, "-o", model]
 
     def use(self, model: str = MODEL) -> tuple[list[str], str]:
         """The arguments of a command that uses it, and what that reads."""
+        nearest = ["vectors", "nearest", "-m", model, "-n", "1", "--json"]
         arguments, text = {
             "names": (["names", "score", model, "--json"], "Anna\tf\nOtto\tm\naAnn\tf\nototO\tm\n"),
             "gpt": (
@@ -92,7 +96,8 @@ class Kind:
             "bert": (["bert", "score", model, "--json"], f"{SENTENCE}\n{SENTENCE[::-1]}\n"),
             "seq2seq": (["seq2seq", "score", model, "--json"], "abc\tcba\nabc\tbbb\n"),
             "elmo": (["elmo", "embed", model, "--layer", "top"], f"{SENTENCE}\n"),
-            "word2vec": (["vectors", "nearest", "-m", model, "-n", "1", "--json"], "red\ndog\n"),
+            "word2vec": (nearest, "red\ndog\n"),
+            "vectors": (nearest, "red\ndog\n"),
         }[self.command]
         return arguments, text
 
@@ -178,6 +183,7 @@ def kinds() -> list[Kind]:
             (*flags, option, value) for flags in combined for value in choices("word2vec", option)
         ]
     found += [Kind("word2vec", flags) for flags in combined]
+    found.append(Kind("vectors", ("--method", "glove")))
     found.append(Kind("word2vec", ("--documents", "--epochs", "60", "--lr", "0.1")))
     found.append(Kind("word2vec", ("--documents", "--document-words")))
     found.append(Kind("word2vec", ("--documents", "--arch", "cbow")))
@@ -310,6 +316,7 @@ LEARNED: dict[str, Callable[[list[Any]], None]] = {
     "tag": _tag,
     "classify": _classify,
     "word2vec": _word2vec,
+    "vectors": _word2vec,
     "bert": _bert,
     "seq2seq": _seq2seq,
     "elmo": _elmo,

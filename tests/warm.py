@@ -255,10 +255,12 @@ def _prepare(fault: Fault, record: str) -> None:
         Run.save_seconds = -1.0
     if fault.after_steps:
         from nlpkit.training import loop as training
+        from nlpkit.vectors import glove
         from nlpkit.word2vec import train
 
         _signal_after(training.Trainer, "fit", fault)
         _signal_after(train.Word2VecTrainer, "train", fault)
+        _signal_after(glove.GloveTrainer, "train", fault)
     if fault.largest_file:
         import resource
 

@@ -8,7 +8,7 @@ import typer
 
 from nlpkit import modeldir
 from nlpkit import settings as limits
-from nlpkit.cli import options
+from nlpkit.cli import inspect_output, options
 from nlpkit.cli.bert_options import Bert
 from nlpkit.cli.output import Notes, open_output
 
@@ -80,28 +80,29 @@ def attention(
         ),
     ] = None,
     plot: Annotated[
-        str | None, typer.Option("--plot", metavar="FILE", help="Draw it to a picture.")
+        str | None,
+        typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf or .html."),
     ] = None,
+    format: inspect_output.MapFormat = None,
+    json: options.Json = False,
 ) -> None:
-    """Show what each token looks at: attention weights, by layer and head, as JSON lines.
+    """Show what each token looks at: attention weights, by layer and head.
 
-    Keys: layer, head, tokens, weights (a row for each token: what it looks at adds up to 1).
+    On a terminal a heat map of characters, else JSON lines. Keys: layer, head, tokens, weights (a
+    row for each token: what it looks at adds up to 1).
 
     Examples:
       $ nlpkit bert train sample_corpora/world.txt -o world.bert --max-time 60s
       $ nlpkit bert attention world.bert "Paris is in France." --layer 1 --head 1
       $ nlpkit bert attention world.bert "Paris is in France." --plot bert.png > weights.jsonl
     """
-    from nlpkit.plots import check_picture
+    from nlpkit.compare import check_drawing
     from nlpkit.pretrained.bert import open_bert
     from nlpkit.tasks.bert.attention import attention_records
-    from nlpkit.tasks.lm.attention import draw_attention
 
+    chosen = options.pick_format(format, json, inspect_output.map_format())
     if plot is not None:
-        check_picture(plot)
+        check_drawing(plot)
     records = attention_records(open_bert(model), text, layer, head)
-    if plot is not None:
-        draw_attention(records, plot)
     with open_output("-") as out:
-        for record in records:
-            out.write_json(record)
+        inspect_output.write_attention(out, records, plot, chosen == "jsonl", chosen == "map")

@@ -243,7 +243,9 @@ def evaluate(
     ] = False,
     plot: Annotated[
         str | None,
-        typer.Option("--plot", metavar="FILE", help="Draw the confusions to a .png or .svg."),
+        typer.Option(
+            "--plot", metavar="FILE", help="Draw confusions and calibration to a .png or .svg."
+        ),
     ] = None,
     format: options.RowsFormat = None,
     json: options.Json = False,
@@ -286,7 +288,7 @@ def evaluate(
     _use_cores(classifier)
     scores = score_labels(examples, classifier, threshold)
     if plot is not None:
-        classify_output.draw_confusions(scores, plot)
+        classify_output.draw_scores(scores, plot)
     record = classify_output.scores_record(scores, confusion=confusion)
     sections = classify_output.score_sections(scores, confusion=confusion)
     with open_output("-") as out:

@@ -115,9 +115,24 @@ def confusion_matrix(scores: LabelScores) -> tuple[list[str], list[list[int]]]:
     return names, [[scores.confusions[right, found] for found in names] for right in names]
 
 
-def draw_confusions(scores: LabelScores, path: str) -> None:
-    """A picture of the confusions."""
-    draw_matrix(*confusion_matrix(scores), path)
+def draw_scores(scores: LabelScores, path: str) -> None:
+    """A picture of the confusions, and beside it how sure and how right decisions are."""
+    draw_matrix(*confusion_matrix(scores), path, beside=lambda axes: draw_calibration(axes, scores))
+
+
+def draw_calibration(axes: Any, scores: LabelScores) -> None:
+    """Accuracy by confidence (a reliability diagram); a dot is as large as its share of texts."""
+    total = max(1, sum(part.texts for part in scores.bins))
+    sure = [part.confidence for part in scores.bins]
+    right = [part.accuracy for part in scores.bins]
+    axes.plot([0, 1], [0, 1], "--", color="#b5bac4", label="as sure as right")
+    axes.plot(sure, right, color="#2a78c2", linewidth=1)
+    sizes = [20 + 300 * part.texts / total for part in scores.bins]
+    axes.scatter(sure, right, s=sizes, color="#2a78c2", alpha=0.7, label="texts, by confidence")
+    axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.05), ylim=(0, 1.05))
+    axes.set_title(f"calibration error {100 * scores.calibration_error:.2f}%")
+    axes.grid(alpha=0.3)
+    axes.legend(loc="upper left", fontsize=8)
 
 
 def explain_format() -> str:

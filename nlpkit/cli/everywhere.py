@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from nlpkit.settings import DATA, LARGEST_SEED
+from nlpkit.settings import DATA, LARGEST_SEED, OUTPUT
 from nlpkit.textio import LONGEST_LINE_VARIABLE
 
 RANDOM = "random"
@@ -36,6 +36,7 @@ class Everywhere:
     quiet: bool = False
     input: str = "auto"
     key: str | None = None
+    metrics: str | None = None
 
 
 _NONE = Everywhere()
@@ -74,6 +75,15 @@ def _declare(
             rich_help_panel=DATA,
         ),
     ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="FILE",
+            help="Write records of the curve as they are made: JSON lines, to be followed.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
 ) -> None: ...
 
 
@@ -98,6 +108,8 @@ def missing(name: str | None, params: list[Any]) -> list[Any]:
     reads = any(one.metavar == "INPUT" for one in params) and "encoding" in has
     if reads and not has & {"input", "key"}:
         lacking += [declared["input"], declared["key"]]
+    if "resume" in has and "metrics" not in has:
+        lacking.append(declared["metrics"])
     if "quiet" not in has and "-q" not in flags:
         lacking.append(declared["quiet"])
     return lacking

@@ -9,7 +9,7 @@ import typer
 
 from nlpkit import modeldir, textio
 from nlpkit import settings as limits
-from nlpkit.cli import options
+from nlpkit.cli import inspect_output, options
 from nlpkit.cli.output import Notes, open_output
 
 
@@ -95,28 +95,29 @@ def attention(
         typer.Option("--head", min=1, max=limits.DEEPEST, help="Only this head, from 1."),
     ] = None,
     plot: Annotated[
-        str | None, typer.Option("--plot", metavar="FILE", help="Draw it to a picture.")
+        str | None,
+        typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf or .html."),
     ] = None,
+    format: inspect_output.MapFormat = None,
+    json: options.Json = False,
 ) -> None:
-    """Show what each token looks at: attention weights, by layer and head, as JSON lines.
+    """Show what each token looks at: attention weights, by layer and head.
 
-    Keys: layer, head, tokens, weights (a row for each token: what it looks at, from the first to
-    itself, adds up to 1).
+    On a terminal a heat map of characters, else JSON lines. Keys: layer, head, tokens, weights (a
+    row for each token: what it looks at, from the first to itself, adds up to 1).
 
     Examples:
       $ nlpkit gpt train sample_corpora/tales.txt -o tales.model --max-time 30s
       $ nlpkit gpt attention tales.model "Once upon a time" --layer 1 --head 2
       $ nlpkit gpt attention tales.model "Once upon a time" --plot attention.png > weights.jsonl
     """
-    from nlpkit.plots import check_picture
-    from nlpkit.tasks.lm.attention import attention_records, draw_attention
+    from nlpkit.compare import check_drawing
+    from nlpkit.tasks.lm.attention import attention_records
     from nlpkit.tasks.lm.model import GptModel
 
+    chosen = options.pick_format(format, json, inspect_output.map_format())
     if plot is not None:
-        check_picture(plot)
+        check_drawing(plot)
     records = attention_records(GptModel.load(model), text, layer, head)
-    if plot is not None:
-        draw_attention(records, plot)
     with open_output("-") as out:
-        for record in records:
-            out.write_json(record)
+        inspect_output.write_attention(out, records, plot, chosen == "jsonl", chosen == "map")

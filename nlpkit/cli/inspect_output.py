@@ -5,13 +5,25 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import typer
+
+from nlpkit.cli import everywhere
 from nlpkit.cli.lm_show import shade
-from nlpkit.cli.output import Writer, write_rows
+from nlpkit.cli.output import STDOUT, Writer, write_rows
 
 _SHADES = " ░▒▓█"
 _WIDTH = 76
+MapFormat = Annotated[
+    Literal["map", "jsonl"] | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="map: shades by row; jsonl: one object per layer and head.",
+        show_default="map on a terminal, else jsonl",
+    ),
+]
 
 
 def _for_people(json: bool) -> bool:
@@ -80,8 +92,18 @@ def write_cell(out: Writer, tokens: Sequence[str], values: dict[str, Any], json:
         out.write_styled("\n")
 
 
+def map_format() -> str:
+    """A heat map for a person, JSON lines for a program."""
+    to_file = everywhere.current.get().output != STDOUT
+    return "map" if not to_file and _for_people(False) else "jsonl"
+
+
 def write_attention(
-    out: Writer, records: Sequence[dict[str, Any]], plot: str | None, json: bool
+    out: Writer,
+    records: Sequence[dict[str, Any]],
+    plot: str | None,
+    json: bool,
+    as_map: bool = False,
 ) -> None:
     """Heat maps by head: in the terminal, as a picture or page, as JSON lines."""
     if plot is not None and plot.lower().endswith(".html"):
@@ -94,16 +116,28 @@ def write_attention(
         from nlpkit.tasks.lm.attention import draw_attention
 
         draw_attention(list(records), plot)
-    if not _for_people(json):
+    if not as_map and not _for_people(json):
         for record in records:
             out.write_json(record)
         return
+    out.write(f"a row is a token, its columns are what it looks at: {_legend()}\n")
     for record in records:
         out.write(f"{_caption(record)}\n")
         names = [_plain(token)[:10].rjust(10) for token in record["tokens"]]
         for name, row in zip(names, record["weights"], strict=True):
             cells = "".join(_block(value) * 2 for value in row)
             out.write(f"{out.safe(name)} {cells}\n")
+
+
+def _legend() -> str:
+    """What the shades stand for.
+
+    >>> _legend()
+    "' ' 0-20%  '░' 20-40%  '▒' 40-60%  '▓' 60-80%  '█' 80-100%"
+    """
+    step = 100 // len(_SHADES)
+    bands = (f"{n * step}-{(n + 1) * step}%" for n in range(len(_SHADES)))
+    return "  ".join(f"'{shade}' {band}" for shade, band in zip(_SHADES, bands, strict=True))
 
 
 def _caption(record: dict[str, Any]) -> str:

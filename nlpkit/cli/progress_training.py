@@ -5,19 +5,23 @@ Shared by every command that trains; what a run does is in ``training/run.py``.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from nlpkit import modeldir
+from nlpkit import modeldir, textio
+from nlpkit.cli import everywhere
 from nlpkit.cli.options import Training, use_threads
 from nlpkit.cli.output import Notes
+from nlpkit.errors import NlpkitError
 from nlpkit.signals import STOPPED, ask_to_stop
-from nlpkit.textplot import sparkline
+from nlpkit.textplot import labelled_sparkline
 from nlpkit.training.run import Progress, Run, Stopped
 
 if TYPE_CHECKING:
@@ -70,9 +74,14 @@ def draw_run(
         run.load_checkpoint(checkpoint)
     try:
         if not run.finished:
-            with ask_to_stop() as stopped, notes.progress("training", total=1.0) as bar:
-                shown = _Line(run, notes, bar, on_progress)
+            with (
+                ask_to_stop() as stopped,
+                notes.progress("training", total=1.0) as bar,
+                _metrics(run, resume) as follow,
+            ):
+                shown = _Line(run, notes, bar, on_progress, follow)
                 run.fit(checkpoint, stopped=stopped, on_progress=shown.update)
+                follow(None)
         if run.trainer is not None:
             _say_end(run.trainer, notes)
         model = run.write(output, force=force)
@@ -86,18 +95,63 @@ def draw_run(
     return model
 
 
+@contextlib.contextmanager
+def _metrics(run: Run, resume: bool) -> Iterator[Callable[[Progress | None], None]]:
+    """Writes records of the curve to the file of --metrics, if there is one, as they are made."""
+    path = everywhere.current.get().metrics
+    if path is None or not run.is_first:
+        yield lambda progress: None
+        return
+    textio.check_writable(path)
+    done = 0 if run.trainer is None else len(run.trainer.counters.records)
+
+    def follow(progress: Progress | None) -> None:
+        nonlocal done
+        if run.trainer is not None:
+            records = run.trainer.counters.records[done:]
+            done += len(records)
+        else:
+            records = [] if progress is None else [_record(progress)]
+        out.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in records)
+        if records:
+            out.flush()
+
+    try:
+        with open(path, "a" if resume else "w", encoding="utf-8") as out:
+            yield follow
+    except OSError as error:
+        if error.filename != path:
+            raise
+        raise NlpkitError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _record(progress: Progress) -> dict[str, Any]:
+    return {
+        "step": progress.step,
+        "loss": progress.loss,
+        "learning_rate": progress.learning_rate,
+        "seconds": round(progress.seconds, 3),
+    }
+
+
 class _Line:
     """What stands behind the bar: the step, its loss smoothed, the held-out loss, the speed."""
 
     def __init__(
-        self, run: Run, notes: Notes, bar: Any, then: Callable[[Progress], None] | None
+        self,
+        run: Run,
+        notes: Notes,
+        bar: Any,
+        then: Callable[[Progress], None] | None,
+        follow: Callable[[Progress], None],
     ) -> None:
-        self.run, self.notes, self.bar, self.then = run, notes, bar, then
+        self.run, self.notes, self.bar, self.then, self.follow = run, notes, bar, then, follow
         self.loss: float | None = None
         self.heldout = ""
 
     def update(self, progress: Progress) -> None:
         """Show where the run stands."""
+        self.follow(progress)
         if self.loss is None:
             self._say_dtype()
             self.loss = progress.loss
@@ -121,9 +175,8 @@ class _Line:
 def _say_end(trainer: Trainer, notes: Notes) -> None:
     counters = trainer.counters
     losses = [record["loss"] for record in counters.records]
-    line = f"{counters.step:,} steps in {counters.seconds:.0f} s  loss {sparkline(losses)}"
-    if losses:
-        line += f" {losses[-1]:.4f}"
+    curve = labelled_sparkline(losses)
+    line = f"{counters.step:,} steps in {counters.seconds:.0f} s  loss {curve}"
     if counters.best_loss is not None:
         line += f"  held-out {counters.best_loss:.4f} at step {counters.best_step:,}"
     if trainer.fraction < 1:

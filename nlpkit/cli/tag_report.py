@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nlpkit.cli.output import Writer
@@ -123,13 +124,26 @@ def draw_confusions(scores: TagScores, path: str) -> None:
     draw_matrix(names, rows, path)
 
 
-def draw_matrix(names: list[str], rows: list[list[int]], path: str) -> None:
-    """Counts as a picture: rows are what is right, columns what was predicted."""
-    from nlpkit.plots import figure, save_figure
+def draw_matrix(
+    names: list[str],
+    rows: list[list[int]],
+    path: str,
+    *,
+    beside: Callable[[Any], None] | None = None,
+) -> None:
+    """Counts as a picture: rows are what is right, columns what was predicted.
+
+    ``beside`` draws another picture to the right of it.
+    """
+    from nlpkit.plots import panels, save_figure
 
     shares = [[count / max(1, sum(row)) for count in row] for row in rows]
     size = max(4.0, 1.5 + 0.4 * len(names))
-    drawn, axes = figure(size + 1, size)
+    widths = [size + 1] if beside is None else [size + 1, max(4.0, size)]
+    drawn, (axes, *others) = panels(widths, size)
+    for panel in others:
+        assert beside is not None
+        beside(panel)
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     axes.set_xticks(range(len(names)), names, rotation=90)
     axes.set_yticks(range(len(names)), names)
@@ -140,7 +154,7 @@ def draw_matrix(names: list[str], rows: list[list[int]], path: str) -> None:
             if count and len(names) <= 20:
                 color = "white" if shares[i][j] > 0.6 else "black"
                 axes.text(j, i, str(count), ha="center", va="center", color=color, fontsize=7)
-    drawn.colorbar(image, label="share of the row")
+    drawn.colorbar(image, ax=axes, label="share of the row")
     save_figure(drawn, path)
 
 

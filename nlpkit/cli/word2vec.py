@@ -38,7 +38,7 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         help="Compiled kernels for the CPU, or torch for any device.",
-        show_default="numba on the CPU, else torch",
+        show_default="numba on the CPU, torch elsewhere; the faster in a trial for --device auto",
     ),
 ]
 
@@ -96,6 +96,7 @@ def train(
         "init": init,
         "device": pick_device(flags.device),
         "engine": engine,
+        "trial": flags.device == "auto",
     }
     checkpoint = modeldir.checkpoint_path(output) if flags.resume else None
     if processes is not None:

@@ -122,7 +122,7 @@ def read_architecture(
     return ModelSettings.from_dict(config.settings.get("architecture"), f"{where}.architecture")
 
 
-class _NoRandomNumbers(TorchFunctionMode):
+class NoRandomNumbers(TorchFunctionMode):
     """Modules without their random weights: drawing them on no device loads half of torch."""
 
     def __torch_function__(
@@ -147,7 +147,7 @@ def check_size(path: str | os.PathLike[str], settings: ModelSettings, tensors: A
     rotary = settings.model == "gpt" and settings.positions == "rotary"
     shortened = replace(settings, block_size=2) if rotary else settings  # no tensor depends on it
     try:
-        with torch.device("meta"), _NoRandomNumbers():
+        with torch.device("meta"), NoRandomNumbers():
             state = CLASSES[settings.model](shortened).state_dict()
     except NlpkitError as error:
         raise NlpkitError(f"{path}: {error.message}", hint=schema.AGAIN) from None

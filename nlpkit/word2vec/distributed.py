@@ -34,13 +34,14 @@ def begin_shared(
     init: str | None = None,
     device: str = "cpu",
     engine: EngineName | None = None,
+    trial: bool = False,
     checkpoint: Path | None = None,
 ) -> Word2VecRun:
     """A run of which this is one process; all are called alike. With a checkpoint it goes on."""
     if config.documents or config.phrases or config.deterministic:
         wrong = next(n for n in ("documents", "phrases", "deterministic") if getattr(config, n))
         raise NlpkitError(f"`{wrong}` is for one process", hint="no torchrun")
-    if device != "cpu" or engine == "torch":
+    if (device != "cpu" and not trial) or engine == "torch":
         raise NlpkitError("processes share the kernels of the CPU only", hint="`device` cpu")
     peers = Peers(processes)
     files = [(os.path.basename(path), os.path.getsize(path)) for path in paths if path != "-"]

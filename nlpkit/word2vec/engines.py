@@ -19,6 +19,17 @@ if TYPE_CHECKING:
 
 EngineName = Literal["numba", "torch"]
 
+# Small enough for the learning rate to fall smoothly and for threads to end together.
+MOST_WORDS_PER_CHUNK = 20_000
+LEAST_WORDS_PER_CHUNK = 1_000
+CHUNKS_PER_EPOCH = 100  # of a small corpus
+
+
+def words_per_chunk(store: IdStore) -> int:
+    """How many words are handed to a thread at once."""
+    wanted = max(len(store) // CHUNKS_PER_EPOCH, LEAST_WORDS_PER_CHUNK)
+    return min(wanted, MOST_WORDS_PER_CHUNK)
+
 
 def ngram_table(
     store: IdStore,

@@ -24,7 +24,7 @@ from nlpkit.registry import WORD2VEC
 from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.vocab import Vocab, dump_words
 from nlpkit.textio import TextBlock
-from nlpkit.textplot import sparkline
+from nlpkit.textplot import labelled_sparkline
 from nlpkit.training.run import Progress, Run
 from nlpkit.vectors.folder import (
     BUCKETS,
@@ -146,7 +146,7 @@ class Word2VecRun(Run):
         """The vectors as they are now."""
         if self.records:
             losses, speed = [r["loss"] for r in self.records], self.records[-1]["words_per_second"]
-            self.outcome = f"{speed:,} words/s  loss {sparkline(losses)} {losses[-1]:.4f}; "
+            self.outcome = f"{speed:,} words/s  loss {labelled_sparkline(losses)}; "
         config = self._config(WORD2VEC, {})
         state, ngrams = self.words_trainer.state(), self.words_trainer.ngrams
         alone = self.config.words_are_outputs
@@ -210,6 +210,7 @@ class Word2VecRun(Run):
             "loss_count": state.loss_count,
             "text_words": self.store.text_words,
             "ids_hash": self.ids_hash,
+            "engine": self.words_trainer.engine,
         }
         extra = {**self.sources, "position": position}
         with modeldir.create(path, self._config(CHECKPOINT_KIND, extra), force=True) as folder:
@@ -259,14 +260,25 @@ def begin(
     init: str | None = None,
     device: str = "cpu",
     engine: EngineName | None = None,
+    trial: bool = False,
 ) -> Word2VecRun:
-    """A new run on a text; ``vocab`` and ``init`` are the files it begins with."""
+    """A new run on a text; ``vocab`` and ``init`` are the files it begins with.
+
+    With ``trial`` the device is one that could be used: the faster engine is.
+    """
+    why = ""
+    if trial and engine is None and device != "cpu":
+        from nlpkit.word2vec.trial import choose_engine
+
+        engine, device, why = choose_engine(store, config, device)
     if config.deterministic:
         config = replace(config, threads=config.workers)  # which belongs to the run
     start = {} if init is None else _start_from(init, config)
     trainer = Word2VecTrainer(store, config, device=device, engine=engine, **start)
     how = {name: getattr(tokens, name) for name in TOKEN_SETTINGS}
-    return Word2VecRun(store, config, trainer, data_hash, how, [], {"vocab": vocab, "init": init})
+    run = Word2VecRun(store, config, trainer, data_hash, how, [], {"vocab": vocab, "init": init})
+    run.summary += f"\n{why}" if why else ""
+    return run
 
 
 def begin_text(

@@ -48,10 +48,11 @@ def resume_run(
     init: str | None,
     device: str,
     engine: EngineName | None,
+    trial: bool = False,
 ) -> Word2VecRun:
     """Go on from a checkpoint; a text that is there must be the one of the run.
 
-    Unless it was ``named``, an empty text is none.
+    Unless it was ``named``, an empty text is none. Where a ``trial`` chose the engine, it stays.
     """
     found = None if blocks is None else modeldir.data_hash(block.data for block in blocks)
     if not named and found == modeldir.data_hash([]):
@@ -59,7 +60,7 @@ def resume_run(
     how = {name: getattr(tokens, name) for name in TOKEN_SETTINGS}
     sources = {"vocab": vocab, "init": init}
     return load_checkpoint(
-        path, config, how, sources, data_hash=found, device=device, engine=engine
+        path, config, how, sources, data_hash=found, device=device, engine=engine, trial=trial
     )
 
 
@@ -72,6 +73,7 @@ def load_checkpoint(
     data_hash: str | None = None,
     device: str,
     engine: EngineName | None = None,
+    trial: bool = False,
 ) -> Word2VecRun:
     """A run that goes on exactly where it stopped (on one thread, or if it is deterministic).
 
@@ -99,6 +101,8 @@ def load_checkpoint(
         raise NlpkitError(f"{path} was made from other text", hint="the text of the first run")
     if not isinstance(position, dict) or "ids_hash" not in position:
         raise NlpkitError(f"{path} is of another version of nlpkit", hint="train without `resume`")
+    if trial and engine is None and position.get("engine") == "numba":
+        engine, device = "numba", "cpu"
     try:
         vocab = Vocab.load(str(folder / VOCAB))
         ids = _load_rows(folder / IDS)

@@ -25,7 +25,7 @@ import numpy as np
 from nlpkit.errors import NlpkitError
 from nlpkit.memory import check_memory
 from nlpkit.word2vec.config import Loss, Word2VecConfig
-from nlpkit.word2vec.engines import EngineName, make_engine, ngram_table
+from nlpkit.word2vec.engines import EngineName, make_engine, ngram_table, words_per_chunk
 from nlpkit.word2vec.state import ROWS_AT_ONCE, TrainState, WordProgress
 from nlpkit.word2vec.store import IdStore
 
@@ -37,10 +37,6 @@ if TYPE_CHECKING:
     from nlpkit.word2vec.replicas import Replicas
     from nlpkit.word2vec.tiles import Floats
 
-# Small enough for the learning rate to fall smoothly and for threads to end together.
-MOST_WORDS_PER_PIECE = 20_000
-LEAST_WORDS_PER_PIECE = 1_000
-PIECES_PER_EPOCH = 100  # of a small corpus
 SECONDS_PER_ROUND = 0.5  # between two progress records
 
 
@@ -72,9 +68,7 @@ class Word2VecTrainer:
         self.config = config
         self.ngrams = ngram_table(store, config, buckets, init_ngrams)
         store.check()
-        chunk = min(
-            max(len(store) // PIECES_PER_EPOCH, LEAST_WORDS_PER_PIECE), MOST_WORDS_PER_PIECE
-        )
+        chunk = words_per_chunk(store)
         self._cuts = store.cuts(chunk)
         engine = engine or ("numba" if device == "cpu" else "torch")
         self.engine, self.device = engine, device

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ from nlpkit.samples import sample_folder
 from nlpkit.tasks.classify import features
 from nlpkit.tasks.classify.data import Example, Names, read_examples
 from nlpkit.tasks.classify.explain import explain
-from nlpkit.tasks.classify.features import BagMaker, Bags, FeatureIndex
+from nlpkit.tasks.classify.features import BagMaker, Bags, FeatureIndex, text_weights
 from nlpkit.tasks.classify.predictor import Classifier, known_words
 from nlpkit.tasks.classify.scores import score_labels
 from nlpkit.tasks.classify.settings import ClassifierSettings
@@ -67,7 +69,10 @@ def test_numpy_gives_what_torch_gives_alone_and_together(model: str, pooling: st
     assert np.abs(classifier.scores_of([rows[i] for i in order]) - together[order]).max() < 1e-5
     for place, row in enumerate(rows):
         if model == "bow":
-            found = FeatureIndex(run.features).rows(classifier.bags.bags_of([row]))
+            rows, starts, counts = FeatureIndex(run.features).counted(
+                classifier.bags.bags_of([row])
+            )
+            found = (rows, starts, text_weights(starts, counts, sublinear=True))
         else:
             found = padded_inputs(classifier, [row])
         with torch.no_grad():
@@ -465,3 +470,48 @@ def test_columns_of_tsv_by_name(tmp_path: Path) -> None:
     assert found == [Example("fine", ("good",)), Example("so so", ("bad",))]
     with pytest.raises(NlpkitError, match="names of the header: id, says, kind"):
         read_examples(str(path), names=Names("says", "label"))
+
+
+def test_a_word_that_is_there_often_counts_more_but_not_as_often() -> None:
+    maker = BagMaker("whitespace", lower=True, ngrams=1)
+    bags = maker.bags(["a a a a b", "", "b"])
+    assert bags.counts is not None
+    assert sorted(bags.counts[: bags.starts[1]].tolist()) == [1, 2, 4]  # b, the edges, a
+    weights = text_weights(bags.starts, bags.counts, sublinear=True)
+    for start, end in itertools.pairwise(bags.starts.tolist()):
+        assert (weights[start:end] ** 2).sum() == pytest.approx(1, abs=1e-5)
+    first = weights[: bags.starts[1]]
+    assert first.max() / first.min() == pytest.approx(1 + np.log(4), rel=1e-5)
+    plain = text_weights(bags.starts, bags.counts, sublinear=False)
+    assert plain[: bags.starts[1]] == pytest.approx(1 / np.sqrt(bags.starts[1]))
+
+
+def test_how_often_a_word_stands_in_long_texts_is_learned() -> None:
+    generator = np.random.default_rng(3)
+    words = [f"w{number}" for number in range(40)]
+    examples = []
+    for number in range(120):  # both words are in every text: only how often tells the label
+        often, seldom = ("red", "blue") if number % 2 else ("blue", "red")
+        text = [often] * 12 + [seldom] * 2 + generator.choice(words, 120).tolist()
+        examples.append(Example(" ".join(generator.permutation(text)), (often,)))
+    settings = ClassifierSettings(ngrams=1, epochs=10)
+    classifier = ClassifierRun(examples[:80], settings).train()
+    found = classifier.predict([example.text for example in examples[80:]])
+    right = [one == example.labels[0] for one, example in zip(found, examples[80:], strict=True)]
+    assert np.mean(right) > 0.9
+    once = ClassifierRun(examples[:80], replace(settings, counts="binary")).train()
+    blind = once.predict([example.text for example in examples[80:]])
+    assert np.mean([a == e.labels[0] for a, e in zip(blind, examples[80:], strict=True)]) < 0.8
+
+
+def test_a_model_without_counts_in_its_settings_counts_each_feature_once(tmp_path: Path) -> None:
+    examples = [Example("good good tea", ("a",)), Example("bad tea tea", ("b",))] * 4
+    run = ClassifierRun(examples, ClassifierSettings(counts="binary", ngrams=1, epochs=2))
+    run.train(tmp_path / "m")
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    del config["settings"]["counts"]
+    (tmp_path / "m" / "config.json").write_text(json.dumps(config))
+    old = Classifier.load(tmp_path / "m")
+    assert old.settings.counts == "binary"
+    once, twice = old.probabilities(["good tea", "good tea good tea"])
+    assert once.tolist() == twice.tolist()

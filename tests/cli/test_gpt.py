@@ -326,3 +326,32 @@ def test_another_recipe_than_that_of_the_first_weights_is_refused(
         assert result.exit_code == 1
         assert f"cannot be trained further with recipe {recipe}" in result.stderr
         assert not (tmp_path / "m").exists()
+
+
+def test_attention_as_a_heat_map_of_characters(folder: Path, tmp_path: Path) -> None:
+    flags = ["--layer", "1", "--head", "2"]
+    shown = run("attention", str(folder / "char"), "To be", *flags, "--format", "map").stdout
+    legend, caption, *rows = shown.splitlines()
+    assert "'█' 80-100%" in legend
+    assert caption == "layer 1, head 2"
+    assert [row.split()[0] for row in rows] == ["T", "o", "␣", "b", "e"]
+    assert rows[0].endswith("██")  # the first token has itself to look at, and nothing else
+    page = tmp_path / "map.html"
+    out = run("attention", str(folder / "char"), "To be", *flags, "--plot", str(page)).stdout
+    assert json.loads(out)["head"] == 2
+    assert page.read_text().startswith("<!doctype html>")
+    both = run("attention", str(folder / "char"), "To be", "--json", "--format", "map")
+    assert both.exit_code == 2
+
+
+def test_the_curve_is_written_while_it_is_made(folder: Path, tmp_path: Path) -> None:
+    curve, model = tmp_path / "curve.jsonl", str(tmp_path / "m")
+    flags = ["-o", model, "--max-iters", "4", "--eval-interval", "2", *SMALL]
+    result = run("train", str(folder / "text.txt"), *flags, "--metrics", str(curve))
+    assert result.exit_code == 0, result.stderr
+    assert curve.read_text() == (tmp_path / "m" / "metrics.jsonl").read_text()
+    assert len(curve.read_text().splitlines()) >= 2
+    nowhere = str(tmp_path / "no" / "curve.jsonl")
+    result = run("train", str(folder / "text.txt"), *flags, "--force", "--metrics", nowhere)
+    assert result.exit_code == 1
+    assert "no such folder" in result.stderr

@@ -202,3 +202,27 @@ def test_a_layout_in_space_is_turned_and_can_be_switched(browser: Browser, tmp_p
     flat = position(browser, "word7")
     browser.run("turn(1, 0.3); redraw()")
     assert position(browser, "word7") == flat
+
+
+def test_an_analogy_that_is_typed_in_is_solved_and_drawn(browser: Browser, tmp_path: Path) -> None:
+    words = ["king", "man", "woman", "queen", "bread"]
+    rows = [[1, 1, 0], [0, 1, 0], [0, 1, 1], [1, 1, 1], [-1, 0.5, -1]]
+    matrix = np.array(rows, np.float32)
+    points = project(matrix)
+    text = page(words, points, [[] for _ in words], "Analogy", matrix=matrix)
+    (tmp_path / "p.html").write_text(text, encoding="utf-8")
+    browser.open((tmp_path / "p.html").as_uri())
+    browser.wait_for("return wordPlot.view.scale > 1")
+    browser.type("#analogy", "king - man + woman" + ENTER)
+    assert browser.run("return document.getElementById('answer').textContent") == "= queen"
+    assert browser.run("return drawnAnalogy") == [[1, 0], [2, 3]]  # man to king, woman to queen
+    assert heading(browser) == "queen"
+    browser.run("document.getElementById('analogy').value = ''")
+    browser.type("#analogy", "king - ox" + ENTER)
+    answer = browser.run("return document.getElementById('answer').textContent")
+    assert answer == "not in the plot: ox"
+    assert browser.complaints() == []
+
+
+def test_a_page_without_vectors_does_not_ask_for_analogies(opened: Browser) -> None:
+    assert opened.run("return document.getElementById('ask').hidden") is True

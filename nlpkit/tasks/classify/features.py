@@ -34,6 +34,7 @@ class Bags(NamedTuple):
 
     features: NDArray[np.uint64]  # (N,)
     starts: Ids  # (B + 1,)
+    counts: Ids | None = None  # (N,) how often each is in its text; None is once
 
 
 def word_hash(word: str) -> int:
@@ -165,13 +166,14 @@ class BagMaker:
 
 
 def _each_once(keys: NDArray[np.uint64], count: int) -> Bags:
-    """Sort by text and feature together and drop repeats."""
+    """Sort by text and feature together and count repeats."""
     keys = np.sort(keys)
     new = np.ones(len(keys), bool)
     new[1:] = keys[1:] != keys[:-1]
+    counts = np.diff(np.append(np.flatnonzero(new), len(keys)))
     keys = keys[new]
     edges = np.arange(count + 1, dtype=np.uint64) << np.uint64(HASH_BITS)
-    return Bags(keys & np.uint64((1 << HASH_BITS) - 1), np.searchsorted(keys, edges))
+    return Bags(keys & np.uint64((1 << HASH_BITS) - 1), np.searchsorted(keys, edges), counts)
 
 
 def join_bags(parts: Sequence[Bags]) -> Bags:
@@ -179,7 +181,9 @@ def join_bags(parts: Sequence[Bags]) -> Bags:
     starts = [np.zeros(1, np.int64)]
     for part in parts:
         starts.append(part.starts[1:] + starts[-1][-1])
-    return Bags(np.concatenate([part.features for part in parts]), np.concatenate(starts))
+    counts = [np.ones(0, np.int64) if part.counts is None else part.counts for part in parts]
+    features = np.concatenate([part.features for part in parts])
+    return Bags(features, np.concatenate(starts), np.concatenate(counts))
 
 
 class FeatureIndex:
@@ -202,6 +206,11 @@ class FeatureIndex:
 
     def rows(self, bags: Bags) -> tuple[Ids, Ids]:
         """Rows of the known features and where each text's begin; unknown ones are dropped."""
+        rows, starts, _ = self.counted(bags)
+        return rows, starts
+
+    def counted(self, bags: Bags) -> tuple[Ids, Ids, Ids | None]:
+        """The same, with how often each is in its text."""
         slots = (bags.features >> self._shift).astype(np.int64)
         rows, ends = self._first[slots], self._first[slots + 1]
         found = np.zeros(len(rows), bool)
@@ -213,4 +222,22 @@ class FeatureIndex:
             rows[active] += 1
             active = active[rows[active] < ends[active]]
         kept = np.concatenate([[0], np.cumsum(found)])
-        return rows[found], kept[bags.starts]
+        counts = None if bags.counts is None else bags.counts[found]
+        return rows[found], kept[bags.starts], counts
+
+
+def text_weights(starts: Ids, counts: Ids | None, *, sublinear: bool) -> NDArray[np.float32]:
+    """What each feature counts in its text: 1 + ln count, or 1, over the length of the text's row.
+
+    The squares of a text's weights add up to 1, so that a long text is no surer than a short one.
+
+    >>> text_weights(np.array([0, 2, 3]), np.array([1, 1, 9]), sublinear=True).tolist()
+    [0.7071067690849304, 0.7071067690849304, 1.0]
+    """
+    sizes = np.diff(starts)
+    if counts is None or not sublinear:
+        return np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes).astype(np.float32)
+    weights = 1 + np.log(counts)
+    squares = np.append(0.0, np.cumsum(weights**2))[starts]
+    lengths = np.sqrt(np.maximum(np.diff(squares), 1e-12))
+    return (weights / np.repeat(lengths, sizes)).astype(np.float32)

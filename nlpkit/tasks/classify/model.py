@@ -20,11 +20,14 @@ from nlpkit.tasks.classify.settings import ResolvedClassifier
 
 
 class BagModel(nn.Module):
-    """The sum of a text's feature embeddings over the root of their number, then a linear layer.
+    """The weighted sum of a text's feature embeddings, then a linear layer.
 
     The embeddings start from naive Bayes: the first K numbers are each label's log-ratio for the
     feature and the linear layer passes them on, so training begins where naive Bayes ends. The
     other numbers start at random and let features that are rare share what they have learned.
+
+    Naive Bayes takes the words of a text for independent, and is the surer the longer it is: texts
+    much longer than a sentence begin with as much less of it, so that there is something to learn.
     """
 
     def __init__(self, ratios: NDArray[np.float32], settings: ResolvedClassifier) -> None:
@@ -42,15 +45,13 @@ class BagModel(nn.Module):
             self.output.bias.zero_()
         self.dropout = settings.dropout
 
-    def forward(self, rows: Tensor, starts: Tensor) -> Tensor:
-        """``rows`` (N,) of the features, and where each text's begin, with the end: (B + 1,)."""
-        counts = (starts[1:] - starts[:-1]).unsqueeze(1)
-        weights = None
+    def forward(self, rows: Tensor, starts: Tensor, weights: Tensor) -> Tensor:
+        """``rows`` (N,) of the features, where each text's begin, with the end: (B + 1,), and what
+        each feature counts, (N,)."""
         if self.training:
             kept = torch.rand(len(rows), device=rows.device) >= self.dropout
-            weights = kept / (1 - self.dropout)
-        added = self.embedding(rows, starts[:-1], per_sample_weights=weights)
-        return self.output(added / counts.clamp(min=1).sqrt())
+            weights = weights * kept / (1 - self.dropout)
+        return self.output(self.embedding(rows, starts[:-1], per_sample_weights=weights))
 
 
 class SequenceModel(nn.Module):

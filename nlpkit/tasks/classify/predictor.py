@@ -25,7 +25,7 @@ from nlpkit.nn.inference import (
 from nlpkit.registry import CLASSIFIER
 from nlpkit.schema import AGAIN
 from nlpkit.tasks.classify.data import Text, join_texts
-from nlpkit.tasks.classify.features import BagMaker, Bags, FeatureIndex
+from nlpkit.tasks.classify.features import BagMaker, Bags, FeatureIndex, text_weights
 from nlpkit.tasks.classify.settings import ResolvedClassifier
 from nlpkit.text.codec import save_codec
 from nlpkit.text.subwords import SubwordTokenizer
@@ -187,13 +187,15 @@ class Classifier(modeldir.Model):
     ) -> Floats:
         found = [np.zeros((0, len(self.labels)), np.float32)]
         for start in range(0, len(items), BAG_TEXTS):
-            features, starts = self._index.rows(make_bags(items[start : start + BAG_TEXTS]))
+            bags = make_bags(items[start : start + BAG_TEXTS])
+            features, starts, counts = self._index.counted(bags)
+            weights = text_weights(starts, counts, sublinear=self.settings.counts == "sublinear")
             # the running total at the end of a text less that at its start is the text's sum
             running = np.zeros((len(features) + 1, len(self.labels)))
-            np.cumsum(self._scores[features], axis=0, dtype=np.float64, out=running[1:])
+            parts = self._scores[features] * weights[:, None]
+            np.cumsum(parts, axis=0, dtype=np.float64, out=running[1:])
             added = running[starts[1:]] - running[starts[:-1]]
-            counts = np.maximum(np.diff(starts), 1)[:, None]
-            found.append((added / np.sqrt(counts) + self.bias).astype(np.float32))
+            found.append((added + self.bias).astype(np.float32))
         return np.concatenate(found)
 
     def _sequence_scores(self, rows: Sequence[Sequence[str]]) -> Floats:
@@ -259,6 +261,8 @@ class Classifier(modeldir.Model):
         folder = Path(path)
         where = f"{folder / modeldir.CONFIG}: settings"
         settings = schema.read(ResolvedClassifier, config.settings, where)
+        if "counts" not in config.settings:  # once every feature of a text counted once
+            settings = replace(settings, counts="binary")
         # 0.1.0, which knew no pattern, lower-cased texts before it cut them into tokens
         old = "pattern" not in config.settings
         bags = make_bags(_in_folder(settings, folder), lower_first=old)

@@ -52,6 +52,9 @@ class ClassifierSettings(OnEncoder, EncoderSettings, TrainerSettings):
     )
     lower: bool = option(True, "Lower-case the tokens.", flags=("--lower/--no-lower",), group=DATA)
     ngrams: int = option(2, "bow: words in a row to a feature, at most.", low=1, high=5)
+    counts: Literal["sublinear", "binary"] = option(
+        "sublinear", "bow: a word that is there n times counts 1 + ln n, or once."
+    )
     dim: int | None = option(
         None,
         "Numbers in a learned embedding.",

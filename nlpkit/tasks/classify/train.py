@@ -19,7 +19,7 @@ from nlpkit.nn.optimizers import AdamW
 from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.registry import CLASSIFIER
 from nlpkit.tasks.classify.data import Example
-from nlpkit.tasks.classify.features import FeatureIndex
+from nlpkit.tasks.classify.features import FeatureIndex, text_weights
 from nlpkit.tasks.classify.model import BagModel, SequenceModel, label_loss
 from nlpkit.tasks.classify.predictor import Classifier, known_words, make_bags
 from nlpkit.tasks.classify.settings import ClassifierSettings
@@ -32,6 +32,7 @@ from nlpkit.vectors import formats
 from nlpkit.vectors.store import Vectors
 
 SMOOTHING = 1.0  # added to the counts of naive Bayes
+SENTENCE = 50  # features of a text, up to which naive Bayes is trusted as it is
 RARE = 2  # a sequence model has no embedding for a word seen fewer times
 
 
@@ -143,10 +144,14 @@ class ClassifierRun(AnyClassifierRun):
     def _prepare_bags(self) -> None:
         bags = self._maker.bags([example.joined for example in self.examples])
         self.features = np.unique(bags.features)
-        self._rows, self._starts = FeatureIndex(self.features).rows(bags)
+        self._rows, self._starts, counts = FeatureIndex(self.features).counted(bags)
+        sublinear = self.settings.counts == "sublinear"
+        self._weights = text_weights(self._starts, counts, sublinear=sublinear)
         width = self.settings.dim + len(self.labels)
         check_training_memory(len(self.features) * width, self.device)
         ratios = naive_bayes(self._rows, self._starts, self.targets, len(self.features))
+        # how much of naive Bayes to begin with: all of it for sentences
+        ratios *= min(1.0, SENTENCE / max(1.0, len(self._rows) / len(self.examples)))
         self.model: torch.nn.Module = BagModel(ratios, self.settings)
         self._per_epoch = -(-len(self.examples) // self.settings.batch_size)
         self._epoch, self._order = -1, np.zeros(0, np.int64)
@@ -184,9 +189,10 @@ class ClassifierRun(AnyClassifierRun):
     def _loss(self, number: int) -> tuple[torch.Tensor, int]:
         if isinstance(self.model, BagModel):
             chosen = self._bag_batch(number)
-            parts = [self._rows[self._starts[row] : self._starts[row + 1]] for row in chosen]
+            parts = [np.arange(self._starts[row], self._starts[row + 1]) for row in chosen]
+            places = np.concatenate(parts)
             starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
-            inputs: tuple[NDArray[Any], ...] = (np.concatenate(parts), starts)
+            inputs: tuple[NDArray[Any], ...] = (self._rows[places], starts, self._weights[places])
         else:
             chosen, (words, rows) = self._batches[number]
             inputs = (words.ids, rows.ids, words.mask)

@@ -10,6 +10,7 @@ import numpy as np
 
 _SHOWN = 10  # samples whose nearest training name is looked up
 _BAR = 30
+COLOURS = ("#2a78c2", "#e08e0b")  # samples, training names
 
 
 def nearest_name(text: str, names: Sequence[str]) -> tuple[str, int]:
@@ -89,8 +90,11 @@ def draw(record: dict[str, Any], path: str) -> None:
         places = np.arange(len(shares))
         for shift, name, column in ((-0.2, "samples", 0), (0.2, "training names", 1)):
             heights = [pair[column] for pair in shares.values()]
-            axes.bar(places + shift, heights, 0.4, label=name)
-        axes.set_xticks(places, list(shares))
+            axes.bar(places + shift, heights, 0.4, label=name, color=COLOURS[column])
+        axes.set_xticks(places, [name.replace("$", "\\$") for name in shares])
         axes.set_title(title)
+        axes.set_xlabel("characters in a name" if title == "lengths" else "character")
+        axes.set_ylabel("share")
+        axes.grid(alpha=0.3, axis="y")
         axes.legend()
     save_figure(drawn, path)

@@ -17,6 +17,7 @@ from nlpkit.generate.beam import BeamSettings, Hypothesis, beam_search
 from nlpkit.generate.constraints import Constraints
 from nlpkit.generate.sampling import SamplingSettings
 from nlpkit.generate.targets import sample_targets
+from nlpkit.models.build import NoRandomNumbers
 from nlpkit.models.seq2seq import EncoderDecoder, Memory, empty_seq2seq
 from nlpkit.models.seq2seq_settings import END, PAD, UNKNOWN, Seq2SeqArchitecture
 from nlpkit.tasks.translate.codecs import SideCodec
@@ -377,7 +378,7 @@ def read_seq2seq(folder: Path, shape: Seq2SeqArchitecture) -> EncoderDecoder:
     where = str(folder / modeldir.WEIGHTS)
     if max(shape.layers, shape.depth) > len(tensors):
         raise NlpkitError(f"{where} has too few tensors for its layers", hint=schema.AGAIN)
-    with torch.device("meta"):
+    with torch.device("meta"), NoRandomNumbers():
         state = empty_seq2seq(shape).state_dict()
     expected: dict[str, schema.Shape] = {name: tuple(part.shape) for name, part in state.items()}
     if shape.joint:
