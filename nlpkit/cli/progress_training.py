@@ -120,7 +120,7 @@ def _metrics(run: Run, resume: bool) -> Iterator[Callable[[Progress | None], Non
         with open(path, "a" if resume else "w", encoding="utf-8") as out:
             yield follow
     except OSError as error:
-        if error.filename != path:
+        if error.filename not in (path, None):
             raise
         raise NlpkitError(f"cannot write {path}: {error.strerror}") from None
 

@@ -74,7 +74,7 @@ def _from_record(line: str, where: str) -> WordPair:
     first = record.get("word1", record.get("first"))
     second = record.get("word2", record.get("second"))
     score = record.get("score", record.get("similarity"))
-    numeric = isinstance(score, int | float) and not isinstance(score, bool)
+    numeric = isinstance(score, int | float) and not isinstance(score, bool) and abs(score) < 1e300
     if not isinstance(first, str) or not isinstance(second, str) or not numeric:
         raise NlpkitError(f"{where}: no pair of words", hint="keys: word1, word2, score")
     return WordPair(first, second, float(score), record)

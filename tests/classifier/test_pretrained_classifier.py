@@ -14,13 +14,8 @@ from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.models.build import build_model
 from nlpkit.models.elmo import Elmo, ElmoArchitecture
 from nlpkit.models.elmo_model import ElmoModel
-from nlpkit.models.finetune import (
-    BertEncoder,
-    PretrainedEncoder,
-    layer_rates,
-    open_encoder,
-    parse_freeze,
-)
+from nlpkit.models.finetune import BertEncoder, PretrainedEncoder, open_encoder
+from nlpkit.models.finetune_rates import layer_rates, parse_freeze
 from nlpkit.models.settings import ModelSettings
 from nlpkit.tasks.classify.data import Example, pair_of, read_examples
 from nlpkit.tasks.classify.predictor import Classifier

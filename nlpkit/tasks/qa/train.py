@@ -14,7 +14,8 @@ from nlpkit import modeldir, registry
 from nlpkit.device import check_training_memory, seeded
 from nlpkit.errors import NlpkitError
 from nlpkit.metrics.squad import best_threshold, score_answers
-from nlpkit.models.finetune import BertEncoder, layer_rates, parse_freeze
+from nlpkit.models.finetune import BertEncoder
+from nlpkit.models.finetune_rates import layer_rates, parse_freeze
 from nlpkit.nn.optimizers import AdamW
 from nlpkit.tasks.qa.data import Question
 from nlpkit.tasks.qa.model import Answers, QaModel, QaNetwork

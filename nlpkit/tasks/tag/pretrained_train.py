@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from nlpkit.device import check_training_memory, seeded
 from nlpkit.errors import UsageError
-from nlpkit.models.finetune import PretrainedEncoder, layer_rates, open_encoder, parse_freeze
+from nlpkit.models.finetune import PretrainedEncoder, open_encoder
+from nlpkit.models.finetune_rates import layer_rates, parse_freeze
 from nlpkit.models.finetune_states import cache_states
 from nlpkit.models.finetune_words import WordReading
 from nlpkit.nn.optimizers import AdamW
