@@ -30,6 +30,7 @@ SIZES = {
     "seq2seq": ["--dim", "16", "--layers", "1", "--start", "random"],
     "elmo": ["--dim", "8", "--hidden", "12", "--filters", "16", "--longest-word", "10"],
 }
+TUNED = {"tag": ["--epochs", "12", "--lr", "0.01"], "classify": []}  # sizes are the encoder's
 DATA = {
     "names": ["names.tsv", "--test-file", "names.tsv", "--lr", "0.02"],
     "gpt": ["text.txt", "--batch-size", "8", "--max-iters", "40", "--dropout", "0.1"],
@@ -74,7 +75,8 @@ class Kind:
 
     def train(self, model: str = MODEL) -> list[str]:
         """The arguments of the command that trains it."""
-        flags = [*DATA[self.command], *SIZES[self.command], *self.flags]
+        sizes = TUNED if "--pretrained" in self.flags else SIZES
+        flags = [*DATA[self.command], *sizes[self.command], *self.flags]
         if self.command == "classify" and "bow" not in self.flags:
             flags += SLOW
         trainer = "from-counts" if self.command == "vectors" else "train"

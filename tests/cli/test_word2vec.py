@@ -122,7 +122,7 @@ def test_interrupted_and_resumed_is_uninterrupted(
         half.save_checkpoint(run.folder / "m.checkpoint")
         break
     resumed = load_checkpoint(run.folder / "m.checkpoint", config, how, {}, device="cpu")
-    assert 0 < resumed.words_trainer.state().pieces_done < whole.words_trainer.state().pieces_done
+    assert 0 < resumed.words_trainer.state().chunks_done < whole.words_trainer.state().chunks_done
     for _ in resumed.words_trainer.train():
         pass
     assert np.array_equal(whole.words_trainer.state().input, resumed.words_trainer.state().input)
