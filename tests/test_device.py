@@ -9,7 +9,7 @@ import torch
 from typer.testing import CliRunner
 
 from nlpkit import device
-from nlpkit.cli import lm_use
+from nlpkit.cli import lm_score
 from nlpkit.cli.main import app
 from nlpkit.device import pick_device
 from nlpkit.errors import NlpkitError
@@ -85,7 +85,7 @@ def test_commands_say_where_and_tell_how_much_there_is_to_do(
     monkeypatch.setattr(device, "pick_device", noted)
     file = models / "names.txt"
     file.write_text("Maria\nAlo\n" * 8)
-    monkeypatch.setattr(lm_use, "_STREAM", 10)
+    monkeypatch.setattr(lm_score, "_STREAM", 10)
 
     def run(*arguments: str) -> str:
         words = [word.replace("MODELS", str(models)) for word in arguments]

@@ -24,7 +24,6 @@ class VectorizeSettings:
         "hash: bucket numbers; one-hot: a row for each token; the others: a row for each line, "
         "weighted so.",
         group=OUTPUT,
-        hidden_flags=("-m",),
     )
     vocab: str | None = option(
         None,

@@ -22,7 +22,7 @@ READERS = {
     "encode": ["encode", "-q", "-V", "MADE/words.vocab"],
     "decode": ["decode", "-V", "MADE/words.vocab"],
     "pad": ["pad", "--maxlen", "3"],
-    "vectorize": ["vectorize", "-m", "hash", "--buckets", "9"],
+    "vectorize": ["vectorize", "--mode", "hash", "--buckets", "9"],
 }
 READ_IDS = ("bpe decode", "decode", "pad")
 # these need something to learn or count
@@ -222,9 +222,11 @@ def test_ragged_rows_make_no_matrix(run: Runner) -> None:
     run.write("v", "<unk>\t0\na\t1\n")
     line = run.fails("encode", "-V", "v", "-o", "x.npy", input="a a\na\n")
     assert "rows of 1 to 2 ids make no matrix (try: nlpkit encode ... | nlpkit pad" in line
-    line = run.fails("vectorize", "-m", "hash", "--buckets", "5", "-o", "x.npy", input="a a\na\n")
+    line = run.fails(
+        "vectorize", "--mode", "hash", "--buckets", "5", "-o", "x.npy", input="a a\na\n"
+    )
     assert "lines of different length make no array (try:" in line
-    line = run.fails("vectorize", "-m", "one-hot", "-V", "v", "-o", "x.npy", input="a a\na\n")
+    line = run.fails("vectorize", "--mode", "one-hot", "-V", "v", "-o", "x.npy", input="a a\na\n")
     assert "lines of 1 to 2 tokens make no array (try: --maxlen" in line
 
 

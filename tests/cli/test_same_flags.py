@@ -101,7 +101,7 @@ def test_a_short_flag_has_one_long_name() -> None:
     longs: dict[tuple[str, str], set[Any]] = defaultdict(set)
     for command in ALL.values():
         for one in command.params:
-            if one.param_type_name == "option" and not one.hidden:  # older names aside
+            if one.param_type_name == "option":
                 for flag in one.opts:
                     if len(flag) == 2:
                         named = (opt for opt in one.opts if opt.startswith("--"))

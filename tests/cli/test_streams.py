@@ -73,7 +73,7 @@ def is_group_alive(group: int) -> bool:
         (["encode", "-V", "MADE/words.vocab"], {"": "", "nothing": "1"}),
         (["decode", "-V", "MADE/words.vocab"], {"1 0": "<unk> <pad>"}),
         (["pad", "--maxlen", "3"], {"1": "0 0 1", "1 2 3 4": "2 3 4"}),
-        (["vectorize", "-m", "hash", "--buckets", "50"], {"cold food": "42 8", "": ""}),
+        (["vectorize", "--mode", "hash", "--buckets", "50"], {"cold food": "42 8", "": ""}),
     ],
 )
 def test_a_pipe_that_trickles_is_answered_line_by_line(
