@@ -46,9 +46,9 @@ class Names:
 
     >>> names = Names()
     >>> names.add("a", "x.tsv", 1)
-    >>> names.add("a", "x.tsv", 2)
+    >>> names.add("a", "x.tsv", 2)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    nlpkit.errors.NlpkitError: x.tsv: line 2: the document 'a' was on line 1 of x.tsv already
+    nlpkit.errors.NlpkitError: x.tsv: line 2: the document 'a' was on line 1 of x.tsv already ...
     """
 
     def __init__(self) -> None:
