@@ -110,6 +110,9 @@ def _judge_files(case: Case, outcome: Outcome) -> str:
         allowed += [os.path.normpath(name) for name in case.outputs if name]
     if case.command in ("demo", "gpt export", "vectors export-projector"):  # they fill a folder
         allowed = [os.path.normpath(name) for name in case.outputs if name]
+    words = case.words()
+    if "--metrics" in words[:-1]:  # records are written as they are made, whatever comes after
+        allowed.append(os.path.normpath(words[words.index("--metrics") + 1]))
     for name in (*outcome.left, *outcome.changed):
         if not any(_is_part(name, one) for one in allowed):
             how = "leaves" if name in outcome.left else "changes"
