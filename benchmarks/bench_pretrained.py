@@ -1,8 +1,10 @@
 """Pre-trained encoders: fine-tuning, prediction, BERT from scratch, and what transfer is worth.
 
     python benchmarks/bench_pretrained.py --only classify --data labelled.tsv --encoder HF_FOLDER
+    python benchmarks/bench_pretrained.py --only speed --data labelled.tsv --encoder HF_FOLDER
     python benchmarks/bench_pretrained.py --only pairs --pairs pairs.tsv --encoder HF_FOLDER
-    python benchmarks/bench_pretrained.py --only bert --text corpus.txt --seconds 1800
+    python benchmarks/bench_pretrained.py --only bert --text corpus.txt --vocab-size 8192 \\
+        --seconds 1800 --save our.bert
     python benchmarks/bench_pretrained.py --only transfer --train t.conllu --test d.conllu \\
         --data labelled.tsv --pretrained our.bert
     python benchmarks/bench_pretrained.py --only cold --encoder HF_FOLDER
@@ -80,39 +82,67 @@ def make_bert(folder: Path) -> str:
 
 
 def bench_classify(options: argparse.Namespace, folder: Path) -> None:
-    """Quality, training and prediction beside a plain loop of transformers."""
+    """Quality beside a bag of words and a plain loop of transformers."""
     train, test = write_split(options.data, folder)
     ours, peer = make_encoder(options, folder)
     bow, tuned = folder / "bow.model", folder / "tuned.model"
-    epochs = ["--pretrained", ours, "--epochs", str(options.epochs)]
+    flags = ["--pretrained", ours, "--epochs", str(options.epochs)]
     rows = [
         ["bag of words", *mean_of_seeds(options.seeds, train, test, bow)],
-        ["nlpkit --pretrained", *mean_of_seeds(options.seeds, train, test, tuned, *epochs)],
+        ["nlpkit --pretrained", *mean_of_seeds(options.seeds, train, test, tuned, *flags)],
     ]
-    lines = "".join(example.text + "\n" for example in read_examples(str(test)))
-    speeds, count = [], lines.count("\n")
-    for flags in ([], ["--quantize", "int8"], ["--quantize", "bfloat16"]):
-        command = nlpkit_command("classify", "predict", str(tuned), *flags)
+    for kind in ("int8", "bfloat16"):
+        command = nlpkit_command("classify", "evaluate", str(tuned), str(test), "--json")
         try:
-            empty = min(run(command, "a\n")[1] for _ in range(2))
-            busy = min(run(command, lines)[1] for _ in range(2))
+            report, _ = run([*command, "--quantize", kind])
         except RuntimeError as error:  # a processor without bfloat16
             print(error, file=sys.stderr)
             continue
-        report, _ = run(
-            nlpkit_command("classify", "evaluate", str(tuned), str(test), "--json", *flags)
-        )
-        accuracy = 100 * json.loads(report)["accuracy"]
-        speeds.append([" ".join(["nlpkit", *flags]), count / max(1e-3, busy - empty), accuracy])
+        rows.append([f"the last one in {kind}", 100 * json.loads(report)["accuracy"], "", ""])
     if peer is not None:
-        script = str(Path(__file__).with_name("peers_finetuning.py"))
-        command = [options.peer_python, script, peer, str(train), str(test), str(options.epochs)]
-        found = json.loads(run(command)[0])
+        found = run_peer(options, peer, train, test, str(options.epochs))
         rows.append(["transformers", found["accuracy"], "1 seed", found["seconds"]])
-        speeds.append(["transformers", found["texts_per_second"], found["accuracy"]])
     title = f"{Path(options.data).name}, {options.epochs} epochs, {options.seeds} seeds"
     print_table(title, ["classifier", "accuracy", "range", "training CPU s"], rows)
-    print_table("Prediction", ["", "texts per CPU s", "accuracy (last seed)"], speeds)
+
+
+def run_peer(options: argparse.Namespace, peer: str, *arguments: Any) -> dict[str, float]:
+    """What ``peers_finetuning.py`` found."""
+    script = str(Path(__file__).with_name("peers_finetuning.py"))
+    command = [options.peer_python, script, peer, *map(str, arguments)]
+    found: dict[str, float] = json.loads(run(command)[0])
+    return found
+
+
+def bench_speed(options: argparse.Namespace, folder: Path) -> None:
+    """A step of training and the prediction of a text, by commands that take turns."""
+    train, test = write_split(options.data, folder)
+    ours, peer = make_encoder(options, folder)
+    tuned = str(folder / "tuned.model")
+    learn = nlpkit_command("classify", "train", str(train), "-o", tuned, "--pretrained", ours)
+    learn += ["-q", "--force", "--threads", "1"]
+    predict = nlpkit_command("classify", "predict", tuned)
+    run([*learn, "--max-iters", "1"])
+    texts = [example.text + "\n" for example in read_examples(str(test))][: options.texts]
+    some_test, count = folder / "some.tsv", options.steps
+    some_test.write_text("".join(f"x\t{text}" for text in texts), encoding="utf-8")
+    steps: dict[str, float] = {}
+    rates: dict[str, float] = {}
+    for _ in range(options.rounds):
+        for dtype in ("float32", "bfloat16"):
+            flags = ["--dtype", dtype, "--max-iters"]
+            one, more = (run([*learn, *flags, str(n)])[1] for n in (1, 1 + count))
+            steps[dtype] = min(steps.get(dtype, 1e9), (more - one) / count)
+        for flags in ([], ["--quantize", "int8"], ["--quantize", "bfloat16"]):
+            seconds = run([*predict, *flags], "".join(texts))[1] - run([*predict, *flags], "a\n")[1]
+            name = " ".join(["nlpkit", *flags])
+            rates[name] = max(rates.get(name, 0.0), len(texts) / max(1e-3, seconds))
+        if peer is not None:
+            found = run_peer(options, peer, train, some_test, 1, 1, count)
+            steps["transformers"] = min(steps.get("transformers", 1e9), found["step_seconds"])
+            rates["transformers"] = max(rates.get("transformers", 0), found["texts_per_second"])
+    print_table("Training", ["", "CPU s of a step"], [list(row) for row in steps.items()])
+    print_table("Prediction", ["", "texts per CPU s"], [list(row) for row in rates.items()])
 
 
 def bench_pairs(options: argparse.Namespace, folder: Path) -> None:
@@ -132,6 +162,7 @@ def bench_bert(options: argparse.Namespace, folder: Path) -> None:
     """A BERT from scratch for so many CPU seconds, beside what counting reaches."""
     import torch
 
+    from nlpkit.device import keep_freed_memory
     from nlpkit.tasks.bert.data import encode_lines
     from nlpkit.tasks.bert.settings import BertTraining
     from nlpkit.tasks.bert.train import BertRun
@@ -139,6 +170,7 @@ def bench_bert(options: argparse.Namespace, folder: Path) -> None:
     from nlpkit.textio import read_lines
 
     torch.set_num_threads(1)
+    keep_freed_memory()  # as the command does
     codec = WordPiece.train(read_lines([options.text]), vocab_size=options.vocab_size)
     lines = encode_lines(read_lines([options.text]), codec)
     given = BertTraining(
@@ -147,7 +179,9 @@ def bench_bert(options: argparse.Namespace, folder: Path) -> None:
     bert_run = BertRun(lines, codec, given.resolve())
     bert_run.trainer._clock = time.process_time
     steps = sum(1 for _ in bert_run.steps())
-    bert_run.finish()
+    model = bert_run.finish()
+    if options.save:
+        model.save(options.save, force=True)
     print(f"{steps} steps in {options.seconds:.0f} CPU s, {bert_run.trainer.counters.dtype}")
     print(bert_run.outcome)
 
@@ -197,6 +231,7 @@ def bench_cold(options: argparse.Namespace, folder: Path) -> None:
 
 PARTS = {
     "classify": bench_classify,
+    "speed": bench_speed,
     "pairs": bench_pairs,
     "bert": bench_bert,
     "transfer": bench_transfer,
@@ -218,7 +253,11 @@ def main() -> None:
     parser.add_argument("--vocab-size", type=int, default=2000)
     parser.add_argument("--recipe", choices=["modern", "bert"], default="modern")
     parser.add_argument("--dtype", choices=["auto", "float32", "bfloat16"], default="auto")
-    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--save", default=None, help="where to write the BERT of --only bert")
+    parser.add_argument("--rounds", type=int, default=1, help="of --only speed")
+    parser.add_argument("--steps", type=int, default=10, help="of training, of --only speed")
+    parser.add_argument("--texts", type=int, default=400, help="to predict, of --only speed")
+    parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--peer-python", default=sys.executable)
     options = parser.parse_args()
