@@ -106,6 +106,49 @@ class _Search:
             found.sort(reverse=True)
         return self.found
 
+    def is_plain(self) -> bool:
+        """Whether a compiled model can do all of it in one call."""
+        return (
+            self.model.compiled is not None
+            and bool(self.rows)
+            and not self.look
+            and not self.settings.no_repeat_ngram
+            and not any(self.constraints)
+            and max(self.max_lengths) <= self.model.settings.max_length
+        )
+
+    def run_compiled(self) -> list[list[Hypothesis]]:
+        """The same by the compiled model."""
+        import numpy as np
+
+        from nlpkit.kernels.search import Rules
+
+        model = self.model
+        places = torch.arange(model.settings.written) if self.written is None else self.written
+        rules = Rules(
+            self.settings.beams,
+            model.settings.start,
+            self.end,
+            np.array(self.banned, np.int64),
+            np.array([self._place(index) for index in self.prefix], np.int64),
+            places.numpy(),
+            np.array(self.max_lengths, np.int64),
+            max(self.max_lengths),
+        )
+        trail = model.compiled.search(self.memory, rules)
+        for number, found in enumerate(self.found):
+            for end in range(trail.found[number]):
+                ids = []
+                step, row = trail.ends[number, end]
+                for before in range(step - 1, -1, -1):
+                    ids.append(int(trail.ids[before, row]))
+                    row = trail.parents[before, row]
+                score = float(trail.scores[number, end])
+                rank = score / length_penalty(len(ids) + 1, self.settings.length_penalty)
+                found.append(Hypothesis(rank, score, ids[::-1]))
+            found.sort(reverse=True)
+        return self.found
+
     def _advance(self, step: int) -> None:
         model, beams = self.model, self.settings.beams
         hidden, weights = model.step(self.ids[:, :, -1], self.state, self.memory, self.look)
@@ -283,4 +326,5 @@ def beam_search(
     True
     """
     given = [None] * len(memory) if constraints is None else constraints
-    return _Search(model, memory, settings, max_lengths, prefix, given).run()
+    search = _Search(model, memory, settings, max_lengths, prefix, given)
+    return search.run_compiled() if search.is_plain() else search.run()

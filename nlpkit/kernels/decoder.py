@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nlpkit.kernels.compiling import kernel
-from nlpkit.kernels.matvec import NONE, Stack, compiled, exp, multiply
-from nlpkit.kernels.transformer import enter, leave, mix, normalize, rotate, scale
+from nlpkit.kernels.matmul import Packed, multiply
+from nlpkit.kernels.matvec import NONE, compiled, exp
+from nlpkit.kernels.simd import LANES, load, multiply_add, splat, store, store_sums, zeros
+from nlpkit.kernels.transformer import enter, leave, mix, normalize, rotate, scale, soften
 
-_CHUNK = 64  # scores whose highest is looked for at once
+_CHUNK = 256  # scores whose highest is looked for at once
 
 
 class DecoderWeights(NamedTuple):
@@ -30,12 +32,12 @@ class DecoderWeights(NamedTuple):
     rotations: Any  # (T, D / 2), complex: the rotation of each position
     norms: Any  # (3 L + 1, 2, C): gains and biases; of pre-norm one more stands at the end
     gains: Any  # (L, 2, D): of normalised queries and keys, towards the target and the source
-    qkv: Stack  # (L, 3 C, C)
-    output: Stack  # (L, C, C)
-    query: Stack  # (L, C, C): towards the source
-    found: Stack  # (L, C, C): what was found there
-    up: Stack  # (L, 4 C, C)
-    down: Stack  # (L, C, 4 C)
+    qkv: Packed  # (L, 3 C, C)
+    output: Packed  # (L, C, C)
+    query: Packed  # (L, C, C): towards the source
+    found: Packed  # (L, C, C): what was found there
+    up: Packed  # (L, 4 C, C)
+    down: Packed  # (L, C, 4 C)
 
 
 class Source(NamedTuple):
@@ -44,6 +46,7 @@ class Source(NamedTuple):
     keys: Any  # (N, L, H, S, D)
     values: Any
     lengths: Any  # (N,): tokens that are no padding, from the left
+    alive: Any  # which of the sentences are being written
 
 
 @compiled
@@ -51,7 +54,8 @@ def advance(
     weights: Any,  # DecoderWeights
     keys: Any,  # (L, R, H, T, D)
     values: Any,
-    place: int,  # where the new tokens stand
+    origin: Any,  # (R, T): in which row of the cache the keys of each place so far are
+    place: int,  # where the new tokens stand; their keys go into their own row
     source: Any,  # Source
     ids: Any,  # (R,)
     post: bool,  # whether norms stand after each sum
@@ -69,13 +73,13 @@ def advance(
         if len(weights.position):
             x[r] += weights.position[place]
     h, added = np.empty_like(x), np.empty_like(x)
-    qkv = np.empty((len(x), weights.qkv.weight.shape[1]), np.float32)
-    wide = np.empty((len(x), weights.up.weight.shape[1]), np.float32)
+    qkv = np.empty((len(x), weights.qkv.bias.shape[1]), np.float32)
+    wide = np.empty((len(x), weights.up.bias.shape[1]), np.float32)
     for layer in range(len(keys)):
         norms = weights.norms[3 * layer : 3 * layer + 3]
         enter(x, h, norms[0], post)
         multiply(weights.qkv, layer, h, qkv, NONE, threads)
-        _attend_target(weights, layer, qkv, keys[layer], values[layer], place, h)
+        _attend_target(weights, layer, qkv, keys[layer], values[layer], origin, place, h)
         multiply(weights.output, layer, h, added, NONE, threads)
         leave(x, added, norms[0], post)
         enter(x, h, norms[1], post)
@@ -95,13 +99,14 @@ def advance(
 
 @compiled
 def _attend_target(
-    weights: Any, layer: int, qkv: Any, keys: Any, values: Any, place: int, out: Any
+    weights: Any, layer: int, qkv: Any, keys: Any, values: Any, origin: Any, place: int, out: Any
 ) -> None:
     """What each head finds in what was written: keys (R, H, T, D), qkv (R, 3 C), out (R, C)."""
-    heads, size = keys.shape[1], keys.shape[3]
+    heads, room, size = keys.shape[1:]
     vectors = qkv.reshape(len(qkv), 3 * heads, size)
     mixed = out.reshape(len(qkv), heads, size)
-    scores = np.empty(place + 1, np.float32)
+    flat_keys, flat_values = keys.reshape(-1, size), values.reshape(-1, size)
+    lines, scores = np.empty(place + 1, np.int64), np.empty(place + 8, np.float32)
     for r in range(len(qkv)):
         if len(weights.gains):
             queries_and_keys = vectors[r, : 2 * heads]
@@ -109,11 +114,49 @@ def _attend_target(
             queries_and_keys *= weights.gains[layer, 0]
         if len(weights.rotations):
             rotate(vectors[r, : 2 * heads], weights.rotations[place])
+        keys[r, :, place] = vectors[r, heads : 2 * heads]
+        values[r, :, place] = vectors[r, 2 * heads :]
+    for r in range(len(qkv)):
         for h in range(heads):
-            keys[r, h, place] = vectors[r, heads + h]
-            values[r, h, place] = vectors[r, 2 * heads + h]
-            q, found = vectors[r, h : h + 1], mixed[r, h : h + 1]
-            mix(q, keys[r, h], values[r, h], 0, place + 1, scores, found)
+            for s in range(place):
+                lines[s] = (origin[r, s] * heads + h) * room + s
+            lines[place] = (r * heads + h) * room + place
+            _mix_lines(vectors[r, h : h + 1], flat_keys, flat_values, lines, scores, mixed[r, h])
+
+
+@compiled
+def _mix_lines(q: Any, keys: Any, values: Any, lines: Any, scores: Any, out: Any) -> None:
+    """As ``mix``, for keys and values in some lines of arrays (..., D); q (1, D), out (D,)."""
+    size, last = q.shape[1], len(lines) - 1
+    whole = size - size % LANES
+    sums = np.empty((2, 4), np.float32)
+    for s in range(0, len(lines), 8):
+        l0, l1, l2 = lines[s], lines[min(s + 1, last)], lines[min(s + 2, last)]
+        l3, l4, l5 = lines[min(s + 3, last)], lines[min(s + 4, last)], lines[min(s + 5, last)]
+        l6, l7 = lines[min(s + 6, last)], lines[min(s + 7, last)]
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = zeros()
+        for i in range(0, whole, LANES):
+            v = load(q, 0, i)
+            s0, s1 = multiply_add(load(keys, l0, i), v, s0), multiply_add(load(keys, l1, i), v, s1)
+            s2, s3 = multiply_add(load(keys, l2, i), v, s2), multiply_add(load(keys, l3, i), v, s3)
+            s4, s5 = multiply_add(load(keys, l4, i), v, s4), multiply_add(load(keys, l5, i), v, s5)
+            s6, s7 = multiply_add(load(keys, l6, i), v, s6), multiply_add(load(keys, l7, i), v, s7)
+        store_sums(sums, 0, 0, s0, s1, s2, s3, s4, s5, s6, s7)
+        for n in range(min(8, len(lines) - s)):
+            scores[s + n] = sums[n // 4, n % 4]
+            for i in range(whole, size):
+                scores[s + n] += keys[lines[s + n], i] * q[0, i]
+    share = soften(scores, 0, len(lines), size)
+    found = out.reshape(1, size)
+    for i in range(0, whole, LANES):
+        mixed = zeros()
+        for s in range(len(lines)):
+            mixed = multiply_add(load(values, lines[s], i), splat(scores[s]), mixed)
+        store(found, 0, i, multiply_add(mixed, splat(share), zeros()))
+    for i in range(whole, size):
+        out[i] = 0
+        for s in range(len(lines)):
+            out[i] += values[lines[s], i] * scores[s] * share
 
 
 @compiled
@@ -122,13 +165,13 @@ def _attend_source(weights: Any, layer: int, queries: Any, source: Any, out: Any
     heads, size = source.keys.shape[2], source.keys.shape[4]
     vectors = queries.reshape(len(queries), heads, size)
     mixed = out.reshape(len(queries), heads, size)
-    beams = len(queries) // len(source.keys)
+    beams = len(queries) // len(source.alive)
     scores = np.empty(source.keys.shape[3], np.float32)
     for r in range(len(queries)):
         if len(weights.gains):
             normalize(vectors[r], vectors[r])
             vectors[r] *= weights.gains[layer, 1]
-        n = r // beams
+        n = source.alive[r // beams]
         for h in range(heads):
             keys, values = source.keys[n, layer, h], source.values[n, layer, h]
             q, found = vectors[r, h : h + 1], mixed[r, h : h + 1]

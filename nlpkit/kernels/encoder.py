@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nlpkit.kernels.matvec import NONE, Stack, compiled, multiply
+from nlpkit.kernels.matmul import Packed, multiply
+from nlpkit.kernels.matvec import NONE, compiled
 from nlpkit.kernels.transformer import enter, leave, mix, normalize, rotate, scale
 
 
@@ -24,11 +25,11 @@ class EncoderWeights(NamedTuple):
     rotations: Any  # (S, D / 2), complex: the rotation of each position
     norms: Any  # (2 L + 1, 2, C): gains and biases; of pre-norm one more stands at the end
     gains: Any  # (L, D): of normalised queries and keys
-    qkv: Stack  # (L, 3 C, C)
-    output: Stack  # (L, C, C)
-    up: Stack  # (L, 4 C, C)
-    down: Stack  # (L, C, 4 C)
-    memory: Stack  # (layers of the decoder, 2 C, C): keys above values
+    qkv: Packed  # (L, 3 C, C)
+    output: Packed  # (L, C, C)
+    up: Packed  # (L, 4 C, C)
+    down: Packed  # (L, C, 4 C)
+    memory: Packed  # (layers of the decoder, 2 C, C): keys above values
     memory_gains: Any  # (layers of the decoder, D)
 
 
@@ -48,8 +49,8 @@ def read_sources(
     x = _embed(weights, ids, starts)  # (R, C)
     heads = keys.shape[2]
     h, added = np.empty_like(x), np.empty_like(x)
-    qkv = np.empty((len(x), weights.qkv.weight.shape[1]), np.float32)
-    wide = np.empty((len(x), weights.up.weight.shape[1]), np.float32)
+    qkv = np.empty((len(x), weights.qkv.bias.shape[1]), np.float32)
+    wide = np.empty((len(x), weights.up.bias.shape[1]), np.float32)
     for layer in range(len(weights.qkv.weight)):
         norms = weights.norms[2 * layer : 2 * layer + 2]
         enter(x, h, norms[0], post)
@@ -66,7 +67,7 @@ def read_sources(
         scale(x, weights.norms[-1])
     for n in range(len(states)):
         states[n, : starts[n + 1] - starts[n]] = x[starts[n] : starts[n + 1]]
-    both = np.empty((len(x), weights.memory.weight.shape[1]), np.float32)
+    both = np.empty((len(x), weights.memory.bias.shape[1]), np.float32)
     for layer in range(len(weights.memory.weight)):
         multiply(weights.memory, layer, x, both, NONE, threads)
         vectors = both.reshape(len(x), 2 * heads, keys.shape[4])

@@ -15,18 +15,8 @@ import numba
 import numpy as np
 
 from nlpkit.kernels.compiling import kernel
-from nlpkit.kernels.simd import (
-    LANES,
-    STEP,
-    add_products,
-    load,
-    multiply_add,
-    no_sums,
-    prefetch,
-    store_sums,
-    total,
-    zeros,
-)
+from nlpkit.kernels.integers import STEP, add_products, no_sums, total
+from nlpkit.kernels.simd import LANES, load, multiply_add, prefetch, store_sums, zeros
 
 NONE, RELU2, GELU, GELU_TANH, RELU, SILU = range(6)  # the activation applied to a result
 AHEAD = 8  # rows: how far in advance memory is asked for
@@ -77,7 +67,7 @@ def _rows(
     for b in range(x.shape[0]):
         for o in range(first, end):
             out[b, o] = out[b, o] * scale[o] + bias[o]
-        _activate(out[b, first:end], activation)
+        activate(out[b, first:end], activation)
 
 
 @compiled
@@ -235,8 +225,8 @@ def settle(head: Any, doubt: Any, x: Any, logits: Any, likeliest: int, threads: 
                 logits[o] = exact + bias[o]
 
 
-@compiled
-def _activate(x: Any, activation: int) -> None:
+@kernel(fastmath=True, error_model="numpy")  # a division that may raise is no vector operation
+def activate(x: Any, activation: int) -> None:
     """In place; a loop for each kind, since a choice inside one would keep it from being fast."""
     one, half = np.float32(1), np.float32(0.5)
     if activation == RELU2:

@@ -4,8 +4,8 @@ numba turns plain loops into vector code when it can prove enough about them, bu
 told to keep a block of sums in registers, and that is where the speed of a matrix product comes
 from. So here is a type, ``LANES`` consecutive float32, with the operations that the kernels need,
 such as ``load``, ``multiply_add`` and ``store``. They are called from ``compiled`` functions as if
-they were ordinary functions, and each becomes one or two machine instructions. A second type, sums
-of products of small integers, is for weights of 8 bits.
+they were ordinary functions, and each becomes one or two machine instructions. ``integers``
+has a second type, sums of products of small integers, for weights of 8 bits.
 
 Any processor can run them: LLVM cuts the vectors to the width that is there. Where compiling is
 turned off (see ``compiling``) a vector is a numpy array, and each operation is what stands in its
@@ -26,7 +26,7 @@ from numba.extending import intrinsic, models, register_model
 from nlpkit.kernels.compiling import ENABLED
 
 
-def _has(feature: str) -> bool:
+def has_feature(feature: str) -> bool:
     """Whether the processor has it; where LLVM cannot tell, no."""
     try:
         return bool(binding.get_host_cpu_features().get(feature))
@@ -35,9 +35,9 @@ def _has(feature: str) -> bool:
 
 
 # As wide as a register: sums of a block must all fit in the 16 or 32 that there are.
-LANES = 16 if _has("avx512f") else 8
+LANES = 16 if has_feature("avx512f") else 8
 
-_INDEX = ir.IntType(32)
+INDEX = ir.IntType(32)
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, LANES)
 _FAST = ("fast",)  # lets LLVM fuse a multiplication and an addition, and reorder sums
@@ -57,7 +57,7 @@ class _LanesModel(models.PrimitiveModel):
         super().__init__(manager, lanes_type, _VECTOR)
 
 
-def _operation(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+def operation(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
     """An intrinsic, called from compiled code without the typing context it is declared with; or
     the same with numpy."""
     return intrinsic if ENABLED else lambda describe: plain
@@ -66,7 +66,7 @@ def _operation(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]
 Code = tuple[Any, Callable[..., Any]]
 
 
-def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any) -> Any:
+def pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any) -> Any:
     """The address of ``array[row, column]``, for the first three arguments of a function."""
     array_type = signature.args[0]
     array = context.make_array(array_type)(context, builder, arguments[0])
@@ -76,18 +76,18 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: A
     return builder.bitcast(address, kind.as_pointer())
 
 
-def _pick(builder: Any, first: Any, second: Any, lanes: list[int]) -> Any:
+def pick(builder: Any, first: Any, second: Any, lanes: list[int]) -> Any:
     """A vector of the named lanes of two vectors laid end to end."""
-    mask = ir.Constant(ir.VectorType(_INDEX, len(lanes)), lanes)
+    mask = ir.Constant(ir.VectorType(INDEX, len(lanes)), lanes)
     return builder.shuffle_vector(first, second, mask)
 
 
-@_operation(lambda array, row, column: array[row, column : column + LANES].copy())
+@operation(lambda array, row, column: array[row, column : column + LANES].copy())
 def load(typing: Any, array: Any, row: Any, column: Any) -> Code:
     """``array[row, column : column + LANES]``"""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(_pointer(context, builder, signature, arguments, _VECTOR), align=4)
+        return builder.load(pointer(context, builder, signature, arguments, _VECTOR), align=4)
 
     return _LANES(array, types.intp, types.intp), code
 
@@ -96,19 +96,19 @@ def _store(array: Any, row: int, column: int, value: Any) -> None:
     array[row, column : column + LANES] = value
 
 
-@_operation(_store)
+@operation(_store)
 def store(typing: Any, array: Any, row: Any, column: Any, value: Any) -> Code:
     """``array[row, column : column + LANES] = value``"""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        address = _pointer(context, builder, signature, arguments, _VECTOR)
+        address = pointer(context, builder, signature, arguments, _VECTOR)
         builder.store(arguments[3], address, align=4)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp, _LANES), code
 
 
-@_operation(lambda array, row, column: None)
+@operation(lambda array, row, column: None)
 def prefetch(typing: Any, array: Any, row: Any, column: Any) -> Code:
     """Have the processor bring ``array[row, column]`` nearer; may lie behind the end of the array.
 
@@ -116,7 +116,7 @@ def prefetch(typing: Any, array: Any, row: Any, column: Any) -> Code:
     """
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        address = _pointer(context, builder, signature, arguments, ir.IntType(8))
+        address = pointer(context, builder, signature, arguments, ir.IntType(8))
         number = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
         call = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)
@@ -127,25 +127,25 @@ def prefetch(typing: Any, array: Any, row: Any, column: Any) -> Code:
     return types.void(array, types.intp, types.intp), code
 
 
-@_operation(lambda: np.zeros(LANES, np.float32))
+@operation(lambda: np.zeros(LANES, np.float32))
 def zeros(typing: Any) -> Code:
     """A vector of zeros."""
     return _LANES(), lambda *_: ir.Constant(_VECTOR, [0.0] * LANES)
 
 
-@_operation(lambda value: np.full(LANES, value, np.float32))
+@operation(lambda value: np.full(LANES, value, np.float32))
 def splat(typing: Any, value: Any) -> Code:
     """One number in all lanes."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         nothing = ir.Constant(_VECTOR, ir.Undefined)
-        first = builder.insert_element(nothing, arguments[0], ir.Constant(_INDEX, 0))
-        return _pick(builder, first, nothing, [0] * LANES)
+        first = builder.insert_element(nothing, arguments[0], ir.Constant(INDEX, 0))
+        return pick(builder, first, nothing, [0] * LANES)
 
     return _LANES(types.float32), code
 
 
-@_operation(np.multiply)
+@operation(np.multiply)
 def multiply(typing: Any, left: Any, right: Any) -> Code:
     """``left * right``"""
     return _LANES(_LANES, _LANES), lambda context, builder, signature, arguments: builder.fmul(
@@ -153,7 +153,7 @@ def multiply(typing: Any, left: Any, right: Any) -> Code:
     )
 
 
-@_operation(np.divide)
+@operation(np.divide)
 def divide(typing: Any, left: Any, right: Any) -> Code:
     """``left / right``"""
     return _LANES(_LANES, _LANES), lambda context, builder, signature, arguments: builder.fdiv(
@@ -161,7 +161,7 @@ def divide(typing: Any, left: Any, right: Any) -> Code:
     )
 
 
-@_operation(lambda left, right, addend: left * right + addend)
+@operation(lambda left, right, addend: left * right + addend)
 def multiply_add(typing: Any, left: Any, right: Any, addend: Any) -> Code:
     """``left * right + addend``, one instruction where the processor has it."""
 
@@ -172,7 +172,7 @@ def multiply_add(typing: Any, left: Any, right: Any, addend: Any) -> Code:
     return _LANES(_LANES, _LANES, _LANES), code
 
 
-@_operation(lambda value, bound: np.clip(value, -bound, bound))
+@operation(lambda value, bound: np.clip(value, -bound, bound))
 def clamp(typing: Any, value: Any, bound: Any) -> Code:
     """``value``, but not below ``-bound`` nor above ``bound``"""
 
@@ -190,19 +190,19 @@ def _between(start: int, stop: int) -> Any:
     return ((lane >= start) & (lane < stop)).astype(np.float32)
 
 
-@_operation(_between)
+@operation(_between)
 def between(typing: Any, start: Any, stop: Any) -> Code:
     """1 in the lanes ``start:stop`` and 0 in the others; both may lie outside the vector."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        numbers = ir.VectorType(_INDEX, LANES)
+        numbers = ir.VectorType(INDEX, LANES)
         nothing = ir.Constant(numbers, ir.Undefined)
 
         def spread(number: Any) -> Any:
             first = builder.insert_element(
-                nothing, builder.trunc(number, _INDEX), ir.Constant(_INDEX, 0)
+                nothing, builder.trunc(number, INDEX), ir.Constant(INDEX, 0)
             )
-            return _pick(builder, first, nothing, [0] * LANES)
+            return pick(builder, first, nothing, [0] * LANES)
 
         lane = ir.Constant(numbers, list(range(LANES)))
         inside = builder.and_(
@@ -219,7 +219,7 @@ def _store_sums(array: Any, row: int, column: int, *vectors: Any) -> None:
     array[row, column : column + 4], array[row + 1, column : column + 4] = sums[:4], sums[4:]
 
 
-@_operation(_store_sums)
+@operation(_store_sums)
 def store_sums(
     typing: Any,
     array: Any,
@@ -250,93 +250,16 @@ def store_sums(
             high = [lane + width // 2 for lane in low]
             pairs = zip(vectors[::2], vectors[1::2] or vectors[:1], strict=True)
             vectors = [
-                builder.fadd(_pick(builder, x, y, low), _pick(builder, x, y, high), flags=_FAST)
+                builder.fadd(pick(builder, x, y, low), pick(builder, x, y, high), flags=_FAST)
                 for x, y in pairs
             ]
             width //= 2
         four = ir.VectorType(_FLOAT, 4)
         for line in range(2):
             where = [arguments[0], builder.add(arguments[1], arguments[1].type(line)), arguments[2]]
-            address = _pointer(context, builder, signature, where, four)
-            sums = _pick(builder, vectors[0], vectors[0], list(range(4 * line, 4 * line + 4)))
+            address = pointer(context, builder, signature, where, four)
+            sums = pick(builder, vectors[0], vectors[0], list(range(4 * line, 4 * line + 4)))
             builder.store(sums, address, align=4)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp, *[_LANES] * 8), code
-
-
-# --- small integers -----------------------------------------------------------------------------
-
-STEP = 32  # 8-bit numbers that are multiplied at once
-_SUM = ir.IntType(32)
-_SUMS = ir.VectorType(_SUM, STEP // 2)
-
-
-class _SumsType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name=f"Int32x{STEP // 2}")
-
-
-_INTEGER_SUMS = _SumsType()
-
-
-@register_model(_SumsType)
-class _SumsModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, sums_type: Any) -> None:
-        super().__init__(manager, sums_type, _SUMS)
-
-
-@_operation(lambda: np.zeros(STEP // 2, np.int32))
-def no_sums(typing: Any) -> Code:
-    """Sums of nothing yet."""
-    return _INTEGER_SUMS(), lambda *_: ir.Constant(_SUMS, [0] * _SUMS.count)
-
-
-def _add_products(sums: Any, weights: Any, row: int, inputs: Any, at: int, i: int) -> Any:
-    products = weights[row, i : i + STEP].astype(np.int32) * inputs[at, i : i + STEP]
-    return sums + products[0::2] + products[1::2]
-
-
-@_operation(_add_products)
-def add_products(
-    typing: Any, sums: Any, weights: Any, row: Any, inputs: Any, at: Any, i: Any
-) -> Code:
-    """``sums`` and ``weights[row, i + j] * inputs[at, i + j]`` for each ``j`` below ``STEP``.
-
-    Weights are int8, inputs int16. Neighbouring products are added to each other at once, for which
-    many processors have an instruction.
-    """
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        sums, weights, row, inputs, at, i = arguments
-        vectors = []
-        for array, line, kind, bits in ((weights, row, 1, 8), (inputs, at, 3, 16)):
-            place = types.void(signature.args[kind])
-            vector = ir.VectorType(ir.IntType(bits), STEP)
-            address = _pointer(context, builder, place, [array, line, i], vector)
-            number = builder.load(address, align=bits // 8)
-            vectors.append(builder.sext(number, ir.VectorType(_SUM, STEP)))
-        products = builder.mul(*vectors)
-        even = _pick(builder, products, products, list(range(0, STEP, 2)))
-        odd = _pick(builder, products, products, list(range(1, STEP, 2)))
-        return builder.add(sums, builder.add(even, odd))
-
-    kinds = (_INTEGER_SUMS, weights, types.intp, inputs, types.intp, types.intp)
-    return _INTEGER_SUMS(*kinds), code
-
-
-@_operation(lambda sums: sums.sum(dtype=np.int32))
-def total(typing: Any, sums: Any) -> Code:
-    """All of the sums together."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector = arguments[0]
-        width = _SUMS.count
-        while width > 1:
-            width //= 2
-            low = _pick(builder, vector, vector, list(range(width)))
-            high = _pick(builder, vector, vector, list(range(width, 2 * width)))
-            vector = builder.add(low, high)
-        return builder.extract_element(vector, ir.Constant(_INDEX, 0))
-
-    return types.int32(_INTEGER_SUMS), code

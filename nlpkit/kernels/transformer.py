@@ -229,13 +229,9 @@ def rotate(vectors: Any, rotations: Any) -> None:
 
 
 @compiled
-def mix(q: Any, keys: Any, values: Any, first: int, end: int, scores: Any, out: Any) -> None:
-    """One head: the values of positions ``first`` to ``end``, weighted by the softmax.
-
-    ``q`` and ``out`` are of one row (1, D).
-    """
-    one_input(keys, q, first, end, scores)
-    shrink = np.float32(1 / math.sqrt(q.shape[1]))
+def soften(scores: Any, first: int, end: int, size: int) -> Any:
+    """The softmax of scores of vectors of a ``size``, but for the factor that is returned."""
+    shrink = np.float32(1 / math.sqrt(size))
     highest = np.float32(-3e38)
     for s in range(first, end):
         highest = max(highest, scores[s])
@@ -243,7 +239,18 @@ def mix(q: Any, keys: Any, values: Any, first: int, end: int, scores: Any, out: 
     for s in range(first, end):
         scores[s] = math.exp((scores[s] - highest) * shrink)
         total += scores[s]
-    share = splat(np.float32(1) / total)
+    return np.float32(1) / total
+
+
+@compiled
+def mix(q: Any, keys: Any, values: Any, first: int, end: int, scores: Any, out: Any) -> None:
+    """One head: the values of positions ``first`` to ``end``, weighted by the softmax.
+
+    ``q`` and ``out`` are of one row (1, D).
+    """
+    one_input(keys, q, first, end, scores)
+    part = soften(scores, first, end, q.shape[1])
+    share = splat(part)
     whole = q.shape[1] - q.shape[1] % LANES
     four = q.shape[1] - q.shape[1] % (4 * LANES)
     for i in range(0, four, 4 * LANES):  # more of a row at once: memory is read in its order
@@ -266,4 +273,4 @@ def mix(q: Any, keys: Any, values: Any, first: int, end: int, scores: Any, out: 
     for i in range(whole, q.shape[1]):
         out[0, i] = 0
         for s in range(first, end):
-            out[0, i] += values[s, i] * scores[s] / total
+            out[0, i] += values[s, i] * scores[s] * part

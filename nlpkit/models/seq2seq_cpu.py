@@ -23,7 +23,9 @@ from nlpkit.kernels.decoder import (
     log_sums,
 )
 from nlpkit.kernels.encoder import EncoderWeights, read_sources
-from nlpkit.kernels.matvec import GELU, GELU_TANH, NONE, RELU, RELU2, SILU, Stack, multiply
+from nlpkit.kernels.matmul import Packed, multiply, pack
+from nlpkit.kernels.matvec import GELU, GELU_TANH, NONE, RELU, RELU2, SILU, Stack
+from nlpkit.kernels.search import Rules, Trail, search
 from nlpkit.models.gpt_cpu import as_array, norm_array
 from nlpkit.models.seq2seq import Memory
 from nlpkit.models.seq2seq_transformer import TransformerSeq2Seq
@@ -141,16 +143,13 @@ class CompiledDecoder:
 
     def step(self, ids: Tensor, cache: KeyValueCache, memory: Memory) -> Tensor:
         """What the head scores (R, C) after one more id of each hypothesis (R,)."""
-        parts = memory.parts
-        if "lengths" not in parts:  # it was read before the model was made ready
-            parts["lengths"] = memory.inside.sum(dim=1)
-        source = Source(*(parts[name].numpy() for name in ("keys", "values", "lengths")))
         found = advance(
             self.weights,
             cache.keys.numpy(),
             cache.values.numpy(),
+            np.repeat(np.arange(len(ids))[:, None], cache.length + 1, axis=1),
             cache.length,
-            source,
+            self._source(memory),
             ids.contiguous().numpy(),
             self.post,
             self.activation,
@@ -158,10 +157,31 @@ class CompiledDecoder:
         )
         return torch.from_numpy(found)
 
+    def search(self, memory: Memory, rules: Rules) -> Trail:
+        """All steps of a beam search at once."""
+        trail: Trail = search(
+            self.weights,
+            self._head,
+            self._source(memory),
+            rules,
+            self.post,
+            self.activation,
+            self.threads,
+        )
+        return trail
+
+    @staticmethod
+    def _source(memory: Memory) -> Source:
+        parts = memory.parts
+        if "lengths" not in parts:  # it was read before the model was made ready
+            parts["lengths"] = memory.inside.sum(dim=1)
+        keys, values, lengths = (parts[name].numpy() for name in ("keys", "values", "lengths"))
+        return Source(keys, values, lengths, np.arange(len(memory)))
+
     def head(self, hidden: Tensor) -> Tensor:
         """Scores (..., V) of what the head is given (..., C)."""
         rows = hidden.reshape(-1, hidden.size(-1)).contiguous()
-        out = torch.empty(len(rows), self._head.weight.shape[1])
+        out = torch.empty(len(rows), self._head.bias.shape[1])
         multiply(self._head, 0, rows.numpy(), out.numpy(), NONE, self.threads)
         return out.view(*hidden.shape[:-1], -1)
 
@@ -212,15 +232,14 @@ def _matrix(layer: Any) -> _Matrix:
     return _Matrix(numbers, scale, torch.zeros(len(numbers)) if bias is None else bias.detach())
 
 
-def _stack(layers: Sequence[Sequence[Any]], rows: slice = slice(None)) -> Stack:
+def _stack(layers: Sequence[Sequence[Any]], rows: slice = slice(None)) -> Packed:
     """The matrices of all layers; each may be made of several, one above the other.
 
     ``rows`` are those that are wanted of each layer, if not all.
     """
     stacked = [[_matrix(part) for part in parts] for parts in layers]
-    return Stack(
-        *(
-            as_array(torch.stack([torch.cat(kind)[rows] for kind in kinds]))
-            for kinds in zip(*([*zip(*parts, strict=True)] for parts in stacked), strict=True)
-        )
+    arrays = (
+        as_array(torch.stack([torch.cat(kind)[rows] for kind in kinds]))
+        for kinds in zip(*([*zip(*parts, strict=True)] for parts in stacked), strict=True)
     )
+    return pack(Stack(*arrays))

@@ -16,14 +16,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlpkit.nn.cache import KeyValueCache
+from nlpkit.nn.fused import biased_attention
 from nlpkit.nn.layers import Linear
 from nlpkit.nn.optimizers import Stacks
 from nlpkit.nn.positions import DistanceDecay, Rotary
 
+_SHORT = 256  # keys: for more of them the scores of all pairs take too much memory
 Pair = tuple[Tensor, Tensor]  # keys and values, (B, H, S, D) each
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
+) -> tuple[Tensor, Tensor]:
     """softmax(QK^T / sqrt(D)) V: the mixed values (B, H, T, D) and the weights (B, H, T, S).
 
     >>> q, k = torch.zeros(1, 1, 1, 4), torch.zeros(1, 1, 2, 4)  # no key fits better than another
@@ -35,6 +39,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tu
     if mask is not None:
         scores = scores + mask
     weights = scores.softmax(dim=-1)  # (B, H, T, S): those of each query add up to 1
+    if dropout:
+        weights = F.dropout(weights, dropout)
     return weights @ v, weights
 
 
@@ -133,16 +139,24 @@ class MultiHeadAttention(nn.Module):
             if mask is not None and mask.size(-2) > 1:
                 mask = mask.expand(len(q), -1, -1, -1)
                 mask = mask.gather(2, rows.expand(-1, mask.size(1), -1, mask.size(3)))
-        mixed = F.scaled_dot_product_attention(
-            q,
-            k,
-            v,
-            attn_mask=mask,
-            is_causal=self.causal and mask is None and q.size(2) > 1,
-            dropout_p=self.dropout if self.training else 0.0,
-        )
+        mixed = self._mix(q, k, v, mask)
         projected: Tensor = self.output(mixed.transpose(1, 2).flatten(2))
         return projected
+
+    def _mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """The equation: by torch's fused kernel, or written out where that is faster."""
+        dropout = self.dropout if self.training else 0.0
+        if mask is not None and mask.requires_grad and not dropout and q.device.type == "cpu":
+            return biased_attention(q, k, v, mask[None] if mask.dim() == 3 else mask)
+        causal = self.causal and mask is None and q.size(2) > 1
+        halves = q.dtype == torch.bfloat16 or torch.is_autocast_enabled("cpu")
+        if q.requires_grad and q.device.type == "cpu" and halves and k.size(2) <= _SHORT:
+            # gradients of the fused kernel in bfloat16 take a CPU seven times as long
+            mask = causal_mask(q.size(2), k.size(2) - q.size(2), like=q) if causal else mask
+            return attention(q, k, v, mask, dropout)[0]
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, is_causal=causal, dropout_p=dropout
+        )
 
     def weights(
         self,

@@ -104,8 +104,9 @@ class NumpyEncoder:
     def __init__(self, settings: EncoderConfig, weights: Weights) -> None:
         self.settings, self.kind, self.weights = settings, settings.kind, weights
         self.layers = _recurrent_layers(settings.kind, under("rnn.", weights))
-        # the attention (B, H, T, T) of each layer of the last batch, for whoever wants to look
-        self.watched: list[Floats] | None = None
+        # what each layer did with the last batch, for whoever wants to look: its attention
+        # (B, H, T, T), or the gates and states of the first sequence by name, each (T, D H)
+        self.watched: list[Any] | None = None
 
     def first(self, table: Floats) -> Floats:
         """What the first layer makes of each distinct input by itself, (U, C) -> (U, width)."""
@@ -113,7 +114,7 @@ class NumpyEncoder:
 
     def __call__(self, first: Floats, ids: Ids, lengths: Ids) -> Floats:
         if self.layers:
-            return _recurrent(self.settings.kind, self.layers, first, ids, lengths)
+            return _recurrent(self.settings.kind, self.layers, first, ids, lengths, self.watched)
         inside = np.arange(ids.shape[1]) < lengths[:, None]  # (B, T)
         states = first[ids] * inside[:, :, None]
         if self.settings.kind == "cnn":
@@ -196,16 +197,30 @@ def _in_order(kind: str, gates: Floats) -> Floats:
     return np.concatenate([0.5 * enter, 0.5 * forget, 0.5 * out, candidate]).astype(np.float32)
 
 
-def _recurrent(kind: str, layers: list[_Layer], first: Floats, ids: Ids, lengths: Ids) -> Floats:
-    encoded = _read(kind, layers[0], first, ids, lengths)
+def _recurrent(
+    kind: str,
+    layers: list[_Layer],
+    first: Floats,
+    ids: Ids,
+    lengths: Ids,
+    watched: list[Any] | None,
+) -> Floats:
+    encoded = _read(kind, layers[0], first, ids, lengths, watched)
     for layer in layers[1:]:
         inputs = encoded.reshape(ids.size, -1)
         each = np.arange(ids.size).reshape(ids.shape)
-        encoded = _read(kind, layer, layer.enter(inputs), each, lengths)
+        encoded = _read(kind, layer, layer.enter(inputs), each, lengths, watched)
     return encoded
 
 
-def _read(kind: str, layer: _Layer, entered: Floats, ids: Ids, lengths: Ids) -> Floats:
+def _read(
+    kind: str,
+    layer: _Layer,
+    entered: Floats,
+    ids: Ids,
+    lengths: Ids,
+    watched: list[Any] | None = None,
+) -> Floats:
     """One layer over sequences, both ways at once: states (B, T, D H)."""
     n_rows, n_steps = ids.shape
     n_ways, hidden, width = layer.recur.shape
@@ -222,15 +237,34 @@ def _read(kind: str, layer: _Layer, entered: Floats, ids: Ids, lengths: Ids) -> 
     cell = np.zeros_like(state)
     buffers = np.empty((2, n_ways * n_rows * width), np.float32)
     encoded: Floats = np.zeros((n_rows, n_steps, n_ways * hidden), np.float32)
+    seen: list[dict[str, Floats]] = []
     for step, n in enumerate(active):
         gates, scratch = buffers[:, : n_ways * n * width].reshape(2, n_ways, n, width)
         # clipping nothing: this mode lets numpy write straight into the buffer
         np.take(by_way, by_step[step, :, :n], 0, gates, mode="clip")
         advance(gates, scratch, state[:, :n], cell[:, :n], layer)
+        if watched is not None:
+            seen.append(_watch(kind, gates[:, 0], cell[:, 0], state[:, 0]))
         encoded[:n, step, :hidden] = state[0, :n]
         if n_ways == 2:
             encoded[rows[:n], last[:n] - step, hidden:] = state[1, :n]
+    if watched is not None:
+        watched.append({name: _in_time([one[name] for one in seen]) for name in seen[0]})
     return encoded
+
+
+def _watch(kind: str, gates: Floats, cell: Floats, state: Floats) -> dict[str, Floats]:
+    """Gates and states of one sequence after a step, each (D, H), by name."""
+    names = ("input", "forget", "output") if kind == "lstm" else ("reset", "update")
+    parts = np.split(gates, gates.shape[1] // state.shape[1], axis=1)
+    found = dict(zip(names, parts, strict=False)) | ({"cell": cell} if kind == "lstm" else {})
+    return {name: part.copy() for name, part in [*found.items(), ("state", state)]}
+
+
+def _in_time(steps: list[Floats]) -> Floats:
+    """T steps of D directions, each (D, H), by token: (T, D H); the second began at the end."""
+    ways = np.stack(steps, axis=1)  # (D, T, H)
+    return np.concatenate([ways[0], *(way[::-1] for way in ways[1:])], axis=1)
 
 
 def _lstm_step(gates: Floats, scratch: Floats, state: Floats, cell: Floats, layer: _Layer) -> None:

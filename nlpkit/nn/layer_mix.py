@@ -31,5 +31,5 @@ class LayerMix(nn.Module):
         return shares
 
     def forward(self, layers: Tensor) -> Tensor:
-        shares = self.scores.softmax(dim=0)  # (L,)
+        shares = self.scores.softmax(dim=0).to(layers.dtype)  # (L,)
         return self.gamma * torch.tensordot(shares, layers, dims=1)

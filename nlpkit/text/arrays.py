@@ -95,7 +95,9 @@ def stable_hash(token: str) -> int:
     >>> stable_hash("food")
     10146740415574393807
     """
-    return int.from_bytes(hashlib.blake2b(token.encode("utf-8"), digest_size=8).digest(), "little")
+    return int.from_bytes(
+        hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little"
+    )
 
 
 def hashing(tokens: Iterable[str], buckets: int) -> list[int]:

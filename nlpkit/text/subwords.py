@@ -21,10 +21,9 @@ from nlpkit.errors import NlpkitError
 from nlpkit.parallel import in_thread
 from nlpkit.text.codec import Codec, whole_characters
 from nlpkit.text.patterns import LONGEST_KEPT, TABLE_LIMIT, Span, gpt2
+from nlpkit.text.tokenizer_json import parse_tokenizer
 
 END_OF_TEXT = "<|endoftext|>"
-MOST_IDS = 100_000_000
-_LARGE_ID = re.compile(r'":\s*\d{9,}')  # a key of the file and its number, never inside a token
 LONGEST_PIECE = 256  # characters that training looks at together: more than any word has
 MARKS = '.,!?;:)"-'  # behind a letter or digit these are always a piece of their own
 
@@ -127,8 +126,6 @@ class Subwords(Codec):
     @classmethod
     def load(cls, path: str) -> Subwords:
         """Read a ``tokenizer.json``, or a folder with it or ``vocab.json`` + ``merges.txt``."""
-        from tokenizers import Tokenizer
-
         file = Path(path)
         if file.is_dir():
             if not (file / "tokenizer.json").is_file():
@@ -138,15 +135,11 @@ class Subwords(Codec):
             raise NlpkitError(f"no such subword model: {path}", hint="nlpkit bpe train -o FILE")
         try:
             text = file.read_text(encoding="utf-8")
-            # the library asks for memory by the largest id, and dies where there is not enough
-            if _LARGE_ID.search(text):
-                raise ValueError(f"an id of {MOST_IDS} or more")
-            return cls(Tokenizer.from_str(text))
         except OSError as error:
             raise NlpkitError(f"cannot read {file}: {error.strerror}") from None
-        # the library raises bare Exception for a file it does not understand
-        except Exception as error:  # noqa: BLE001
-            raise NlpkitError(f"{file} is not a tokenizer.json: {error}") from None
+        except ValueError:
+            raise NlpkitError(f"{file} is not a tokenizer.json: it is not UTF-8") from None
+        return cls(parse_tokenizer(text, str(file)))
 
     @classmethod
     def _load_gpt2(cls, folder: Path) -> Subwords:

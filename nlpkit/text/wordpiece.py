@@ -20,7 +20,7 @@ from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.parallel import in_thread
 from nlpkit.text.codec import Codec, whole_characters
-from nlpkit.text.subwords import MOST_IDS
+from nlpkit.text.tokenizer_json import parse_tokenizer
 
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PREFIX = "##"
@@ -28,7 +28,6 @@ TOKENIZER, VOCAB, TOKENIZER_CONFIG = "tokenizer.json", "vocab.txt", "tokenizer_c
 _LONGEST_WORD = 100  # characters; a longer one is [UNK], as in the first BERT
 _PART = 1_000_000  # characters
 _WORD_ENDS = re.compile(r"[\s\u4e00-\u9fff]")
-_LARGE_ID = re.compile(r'":\s*\d{9,}')  # a key of the file and its number, never inside a token
 
 
 class Pieces(NamedTuple):
@@ -150,16 +149,9 @@ class WordPiece(Codec):
 
     @classmethod
     def _from_json(cls, text: str, file: Path) -> WordPiece:
-        from tokenizers import Tokenizer, models
+        from tokenizers import models
 
-        try:
-            # the library asks for memory by the largest id, and dies where there is not enough
-            if _LARGE_ID.search(text):
-                raise ValueError(f"an id of {MOST_IDS} or more")
-            backend = Tokenizer.from_str(text)
-        # the library raises bare Exception for a file it does not understand
-        except Exception as error:  # noqa: BLE001
-            raise NlpkitError(f"{file} is not a tokenizer.json: {error}") from None
+        backend = parse_tokenizer(text, str(file))
         if not isinstance(backend.model, models.WordPiece):
             found = type(backend.model).__name__
             raise NlpkitError(

@@ -103,6 +103,20 @@ def test_self_attention_is_that_of_torch(causal: bool, padded: bool) -> None:
     close(ours.weights(x, mask=mask), weights)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_trained_in_bfloat16_it_is_the_same_to_what_that_can_tell(causal: bool) -> None:
+    module = MultiHeadAttention(C, H, causal=causal)
+    randomized(module)
+    x = random(B, T, C)
+    expected = module(x)
+    (slope,) = torch.autograd.grad(expected.square().sum(), module.v.weight)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = module(x)
+        (rounded,) = torch.autograd.grad(found.float().square().sum(), module.v.weight)
+    assert float(((found - expected).norm() / expected.norm()).detach()) < 0.03
+    assert float((rounded - slope).norm() / slope.norm()) < 0.06
+
+
 @pytest.mark.parametrize("padded", [False, True])
 def test_cross_attention_is_that_of_torch(padded: bool) -> None:
     ours = MultiHeadAttention(C, H)

@@ -98,8 +98,8 @@ class Translator(modeldir.Model):
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Translator:
         """Read a model folder."""
-        folder = Path(path)
-        config = modeldir.load_config(path, kind=registry.SEQ2SEQ)
+        folder = Path(modeldir.find_model(path))
+        config = modeldir.load_config(folder, kind=registry.SEQ2SEQ)
         where = f"{folder / modeldir.CONFIG}: settings"
         schema.read(TranslateSettings, config.settings, where, others=True)
         shape = Seq2SeqArchitecture.from_dict(
@@ -208,7 +208,7 @@ class Translator(modeldir.Model):
         return answers
 
     def _make_fast(self, tokens: int) -> None:
-        """Once there is much to do, a Transformer on a CPU writes by its compiled step.
+        """Once there is much to do, a Transformer on a CPU writes by its compiled search.
 
         Not one that is being trained: the step has its own copy of the weights.
         """
@@ -220,9 +220,9 @@ class Translator(modeldir.Model):
             return
         if shape.model == "transformer" and shape.dim >= _NARROW:
             from nlpkit.kernels.compiling import ENABLED, is_compiled
-            from nlpkit.kernels.decoder import advance
+            from nlpkit.kernels.search import search
 
-            if ENABLED and (self._read >= _VERY_MUCH or is_compiled(advance)):
+            if ENABLED and (self._read >= _VERY_MUCH or is_compiled(search)):
                 self.compile()
 
     def compile(self) -> None:

@@ -19,22 +19,29 @@ from nlpkit.models.seq2seq_settings import Kind, Seq2SeqArchitecture
 
 
 class Size(NamedTuple):
-    """A width and a number of layers, and how often the data must be read for it to be best."""
+    """A width and a number of layers, how often the data must be read for it to be best, and the
+    dropout that keeps it from learning the data by heart when it reads it so often."""
 
     dim: int
     layers: int
     epochs: float
+    dropout: float = 0.15
 
 
 RECURRENT = (
     Size(128, 1, 0),
     Size(192, 1, 1.5),
     Size(256, 1, 3),
-    Size(320, 1, 8),
-    Size(384, 1, 16),
-    Size(512, 1, 32),
+    Size(320, 1, 7, 0.3),
+    Size(384, 1, 16, 0.35),
+    Size(512, 1, 32, 0.4),
 )
-TRANSFORMER = (Size(128, 2, 0), Size(192, 2, 3), Size(256, 3, 8), Size(384, 4, 32))
+TRANSFORMER = (
+    Size(128, 2, 0),
+    Size(192, 2, 3, 0.2),
+    Size(256, 3, 16, 0.2),
+    Size(384, 4, 32, 0.3),
+)
 FEW, _SOME = 100_000, 1_000_000  # target tokens: with fewer, wide models learn them by heart
 _PATIENT = 60  # epochs of a small Transformer from which on it is ahead of an LSTM
 _OPTIMIZER = 0.85  # of the speed is left when weights are changed, too
@@ -48,6 +55,16 @@ class Picked(NamedTuple):
     dim: int
     layers: int
     epochs: float | None = None  # how often it will read the data, if that was estimated
+
+    @property
+    def dropout(self) -> float:
+        """What a model of this size is trained with.
+
+        >>> Picked("lstm", 256, 1).dropout, Picked("lstm", 320, 1).dropout
+        (0.15, 0.3)
+        """
+        every = TRANSFORMER if self.model == "transformer" else RECURRENT
+        return next((size.dropout for size in every if size.dim == self.dim), every[0].dropout)
 
 
 def sizes(kind: Kind, tokens: int) -> tuple[Size, ...]:

@@ -74,7 +74,9 @@ class TranslateSettings(TrainerSettings):
         "pairs", "Embeddings start from counts of pairs, or at random."
     )
     # --- training
-    dropout: float | None = changed(TrainerSettings, "dropout", 0.15)
+    dropout: float | None = changed(
+        TrainerSettings, "dropout", None, shown_default="0.15, of wide models up to 0.4"
+    )
     lr: float | None = changed(
         TrainerSettings, "lr", None, shown_default="0.02, of a Transformer 0.005"
     )
@@ -144,7 +146,7 @@ class TranslateSettings(TrainerSettings):
             tied=not self.untied,
             dim=dim,
             layers=layers,
-            dropout=0.0 if self.dropout is None else self.dropout,
+            dropout=picked.dropout if self.dropout is None else self.dropout,
             max_length=self.max_length + 1,
             attention=self.attention or "dot",
             input_feeding=self.input_feeding,

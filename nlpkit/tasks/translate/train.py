@@ -28,7 +28,7 @@ from nlpkit.tasks.translate.start import embed_pairs
 from nlpkit.training.averaging import Averaged
 from nlpkit.training.batches import Batches
 from nlpkit.training.distributed import Processes, Synchronized
-from nlpkit.training.loop import CHECKPOINT, Trainer
+from nlpkit.training.loop import Trainer
 from nlpkit.training.run import Run
 
 MUON_LR = 0.03
@@ -120,7 +120,7 @@ class TranslateRun(Run):
     def load_checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Go on with the model that was picked then: now the machine may be faster or slower."""
         if modeldir.is_model(path):
-            run = modeldir.load_config(path, kind=CHECKPOINT).settings.get("run")
+            run = modeldir.load_config(path, kind=modeldir.CHECKPOINT).settings.get("run")
             before = run.get("picked") if isinstance(run, dict) else None
             if before in [list(one) for one in candidates(self.tokens)] and self.speed:
                 self.picked = Picked(*before)
@@ -267,10 +267,17 @@ class TranslateRun(Run):
                 self.model.load_state_dict(before)
             else:
                 best = mean
+        name = f"heldout_{self.settings.metric}"
+        return self._described({} if best is None else {name: abs(best)})
+
+    def unfinished(self) -> Translator:
+        """The model as it is, its held-out pairs not measured."""
+        return self._described({})
+
+    def _described(self, metrics: dict[str, float]) -> Translator:
         translator = self.translator()
         self.model.eval()
         recorded = {name: value for name, value in vars(self.settings).items() if value is not None}
-        metrics = {} if best is None else {f"heldout_{self.settings.metric}": abs(best)}
         translator.config = modeldir.ModelConfig(
             kind=registry.SEQ2SEQ,
             settings={**recorded, "architecture": self.model.settings.to_dict()},
