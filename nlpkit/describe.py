@@ -64,6 +64,8 @@ class Description:
 
 def describe(path: str) -> Description:
     """The description of a model folder, a checkpoint, or a file of vectors, words or subwords."""
+    if not os.path.lexists(path) and modeldir.is_model(modeldir.checkpoint_path(path)):
+        path = str(modeldir.checkpoint_path(path))
     if os.path.isdir(path):
         if not modeldir.is_model(path) and (Path(path) / "tokenizer.json").is_file():
             return _subwords(path)
@@ -80,7 +82,7 @@ def describe(path: str) -> Description:
 def _folder(path: str) -> Description:
     config = modeldir.load_config(path)
     files = dict(modeldir.describe_files(path))
-    layers = [layer for name in files for layer in _layers(Path(path) / name)]
+    layers = [layer for name in files if "/" not in name for layer in _layers(Path(path) / name)]
     if config.kind.endswith("checkpoint"):
         # beside the weights it holds the best ones and the state of the optimizer
         layers = [layer for layer in layers if layer.name.startswith("model.")] or layers

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -71,7 +72,8 @@ def check_place(path: str | os.PathLike[str]) -> None:
     try:
         with contextlib.suppress(FileNotFoundError):
             os.lstat(target)  # a name that is too long is detected here
-        _new_temporary(target).rmdir()
+        with _signals_wait():
+            _new_temporary(target).rmdir()
     except OSError as error:
         raise NlpkitError(f"cannot write {path}: {error.strerror}") from None
 
@@ -86,7 +88,8 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = resolve(path)
     temporary: Path | None = None
     try:
-        temporary = _new_temporary(target)
+        with _signals_wait():
+            temporary = _new_temporary(target)
         yield temporary
         for file in (inner for inner in temporary.rglob("*") if inner.is_file()):
             step("fsync")
@@ -118,6 +121,20 @@ def remove(path: str | os.PathLike[str]) -> None:
             os.rename(target, temporary)  # an empty folder gives way
         finally:
             _delete(temporary)
+
+
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Within this no Ctrl-C comes between the making of a folder and the knowledge of its name."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    stops = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _new_temporary(target: Path) -> Path:

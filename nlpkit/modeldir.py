@@ -9,7 +9,8 @@
 
 Nothing here is ever unpickled, so a folder from a stranger can fail but cannot run code, and every
 value is checked against the types of its settings (``schema``) before it is used.
-A checkpoint is the same kind of folder beside the model, ``MODEL.checkpoint``.
+A checkpoint is the same kind of folder beside the model, ``MODEL.checkpoint``. In it, the folder
+``model`` is the model as it was at that step, so that it can be used before training has ended.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import json
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -29,13 +31,15 @@ from typing import Any, ClassVar
 
 import nlpkit
 from nlpkit import folders, manifest, schema, textio
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, NlpkitNote
 from nlpkit.faults import step
 from nlpkit.manifest import FileRecord
 
 FORMAT_VERSION = 1
 CONFIG = "config.json"
 METRICS = "metrics.jsonl"
+CHECKPOINT = "checkpoint"  # kind of the state of a run; those of other engines end in it
+UNFINISHED = "model"  # in a checkpoint: the model as it was
 WEIGHTS = "weights.safetensors"
 
 
@@ -81,9 +85,19 @@ class Model:
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the model folder, whole or not at all; ``force`` replaces a model."""
         with create(path, self.config, force=force) as folder:
-            self.write(folder)
-            if self.curve is not None:
-                write_metrics(folder, self.curve)
+            self._write_files(folder)
+
+    def save_inside(self, folder: Path) -> None:
+        """Write the model folder within another that ``create`` gave."""
+        step("mkdir")
+        folder.mkdir()
+        self._write_files(folder)
+        _write_config(folder, self.config, manifest.make(folder))
+
+    def _write_files(self, folder: Path) -> None:
+        self.write(folder)
+        if self.curve is not None:
+            write_metrics(folder, self.curve)
 
 
 def data_hash(parts: Iterable[bytes | memoryview]) -> str:
@@ -149,10 +163,38 @@ def create(
     with folders.atomic_folder(path) as temporary:
         yield temporary
         target = folders.resolve(path)
-        config.manifest = dict(manifest.make(temporary, target, _known_files(target)))
-        text = json.dumps(asdict(config), indent=2, ensure_ascii=False, allow_nan=False)
-        # half a character, as a path that is not UTF-8 has, becomes the escape that JSON knows
-        write_text(temporary / CONFIG, text + "\n", errors="backslashreplace")
+        _write_config(temporary, config, manifest.make(temporary, target, _known_files(target)))
+
+
+def _write_config(folder: Path, config: ModelConfig, files: manifest.Manifest) -> None:
+    config.manifest = dict(files)
+    text = json.dumps(asdict(config), indent=2, ensure_ascii=False, allow_nan=False)
+    # half a character, as a path that is not UTF-8 has, becomes the escape that JSON knows
+    write_text(folder / CONFIG, text + "\n", errors="backslashreplace")
+
+
+def find_model(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The folder to read a model from: of a checkpoint, that of the model in it, with a note.
+
+    A model that is not there yet is looked for in the checkpoint of its run.
+    """
+    folders.recover(path)
+    if os.fspath(path) and not os.path.lexists(path) and is_model(checkpoint_path(path)):
+        path = checkpoint_path(path)
+    inner = Path(path) / UNFINISHED
+    if not os.path.isfile(inner / CONFIG) or not is_model(path):
+        return path
+    config = load_config(path)
+    if config.kind != CHECKPOINT:
+        return path
+    note_unfinished(path, config.metrics.get("progress"))
+    return inner
+
+
+def note_unfinished(path: str | os.PathLike[str], progress: Any) -> None:
+    """Say that what is about to be used is of a run that has not ended."""
+    where = f": {schema.plain(progress)}" if isinstance(progress, str) else ""
+    warnings.warn(f"{path} is an unfinished training{where}", NlpkitNote, stacklevel=4)
 
 
 def load_config(
@@ -184,6 +226,11 @@ def load_config(
     config = schema.read(ModelConfig, raw, str(file), others=True)
     if kind is not None and config.kind != kind:
         found = schema.plain(config.kind)
+        if found.endswith(CHECKPOINT) and not kind.endswith(CHECKPOINT):
+            raise NlpkitError(
+                f"{path} is a {found} with no model in it to use",
+                hint="its training again with `resume`, to the end",
+            )
         raise NlpkitError(f"{path} is a {found} model, not a {kind} model")
     if check_files:
         manifest.check(path, config.manifest)
@@ -312,4 +359,5 @@ def load_tensors(file: Path, device: str = "cpu") -> dict[str, Any]:
 def describe_files(path: str | os.PathLike[str]) -> list[tuple[str, int]]:
     """The files of a model with their sizes in bytes, by name."""
     folder = Path(path)
-    return sorted((file.name, file.stat().st_size) for file in folder.iterdir() if file.is_file())
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return sorted((file.relative_to(folder).as_posix(), file.stat().st_size) for file in files)

@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Any
 
-from nlpkit import folders, modeldir, schema
+from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
 
 WORD2VEC = "word2vec"  # vectors as word2vec trained them
@@ -50,21 +50,22 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Folders give ``Vectors``, ``NamesModel``, ``GptModel``, ``TextModel``, ``BertModel``,
     ``ElmoModel``, ``Tagger``, ``Classifier``, ``Translator``, ``QaModel`` or ``SearchIndex``; files
-    of word vectors (word2vec text and binary, GloVe, fastText's .vec and .bin) give ``Vectors``.
+    of word vectors (word2vec text and binary, GloVe, fastText's .vec and .bin) give ``Vectors``. A
+    checkpoint, or the path of a model whose training has not ended, gives the model as it is, with
+    a warning that says how far it is.
 
     >>> load("pos.model").tag(["Time", "flies"])  # doctest: +SKIP
     ['NOUN', 'VERB']
     """
-    path = os.fspath(path)
-    folders.recover(path)
+    path = os.fspath(modeldir.find_model(path))
     name = _VECTORS_CLASS
     if os.path.isdir(path):
         kind = modeldir.load_config(path, check_files=False).kind
-        if kind not in CLASSES:
+        if kind not in CLASSES and kind != f"{WORD2VEC}-{modeldir.CHECKPOINT}":
             known = ", ".join(CLASSES)
             found = schema.plain(kind)
             raise NlpkitError(f"{path} is a {found}, not a model", hint=f"a model: {known}")
-        name = CLASSES[kind]
+        name = CLASSES.get(kind, _VECTORS_CLASS)
     elif not os.path.exists(path):
         raise NlpkitError(f"no such model: {path}", hint="check the path")
     module, _, class_name = name.partition(":")

@@ -100,9 +100,9 @@ def attention(
     from nlpkit.pretrained.bert import open_bert
     from nlpkit.tasks.bert.attention import attention_records
 
-    chosen = options.pick_format(format, json, inspect_output.map_format())
+    chosen = inspect_output.shown_as(format, json)
     if plot is not None:
         check_drawing(plot)
     records = attention_records(open_bert(model), text, layer, head)
     with open_output("-") as out:
-        inspect_output.write_attention(out, records, plot, chosen == "jsonl", chosen == "map")
+        inspect_output.write_attention(out, records, plot, chosen)

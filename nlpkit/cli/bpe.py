@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -162,15 +162,7 @@ def decode(
     reading: Reading,
     inputs: options.Inputs = None,
     model: SubwordModel = "tokenizer.json",
-    format: Annotated[
-        Literal["text", "jsonl"] | None,
-        typer.Option(
-            "--format",
-            "-f",
-            help="text: a line for a line; jsonl: one object per line.",
-            show_default="text",
-        ),
-    ] = None,
+    format: options.TextFormat = None,
     json: options.Json = False,
     output: options.Output = "-",
     quiet: options.Quiet = False,

@@ -183,9 +183,7 @@ def predict(
     chosen = options.pick_format(format, json, "tsv")
     blocks = options.read_records(inputs, reading, (*TEXT_NAMES, "tokens"), quiet=quiet)
     classifier = open_classifier(model)
-    _use_cores(classifier)
-    if quantize is not None:
-        _quantize(classifier, quantize)
+    _make_quick(classifier, quantize)
     pairs = getattr(classifier.settings, "pairs", False)
     with open_output(output) as out:
         for block in blocks:
@@ -214,18 +212,18 @@ def _data_format(chosen: DataFormat) -> Any:
     return None if chosen == "auto" else chosen
 
 
-def _use_cores(classifier: Any) -> None:
-    """All of them for an encoder, whose products are large."""
+def _make_quick(classifier: Any, quantize: str | None) -> None:
+    """An encoder as it predicts fastest, on all cores, in smaller numbers if they are wanted."""
     if hasattr(classifier, "network"):
+        from nlpkit.device import keep_freed_memory
+
         options.use_threads(0)
-
-
-def _quantize(classifier: Any, kind: str) -> None:
-    if not hasattr(classifier, "quantize"):
+        keep_freed_memory()
+        classifier.pack() if quantize is None else classifier.quantize(quantize)
+    elif quantize is not None:
         raise NlpkitError(
             "--quantize is for classifiers on a pre-trained encoder: this one is small enough"
         )
-    classifier.quantize(kind)
 
 
 @app.command(cls=Command)
@@ -247,6 +245,7 @@ def evaluate(
             "--plot", metavar="FILE", help="Draw confusions and calibration to a .png or .svg."
         ),
     ] = None,
+    quantize: Quantized = None,
     format: options.RowsFormat = None,
     json: options.Json = False,
     encoding: options.Encoding = "utf-8",
@@ -285,7 +284,7 @@ def evaluate(
     if unseen:
         names = " ".join(map(on_one_line, sorted(unseen)[:20]))
         Notes().warn(f"labels that training never saw count as mistakes: {names}")
-    _use_cores(classifier)
+    _make_quick(classifier, quantize)
     scores = score_labels(examples, classifier, threshold)
     if plot is not None:
         classify_output.draw_scores(scores, plot)
@@ -303,15 +302,7 @@ def explain(
         str | None,
         typer.Option("--label", help="Explain this label.", show_default="the likeliest"),
     ] = None,
-    format: Annotated[
-        Literal["color", "tsv", "jsonl"] | None,
-        typer.Option(
-            "--format",
-            "-f",
-            help="color: the text, words for it green, against it red; tsv: word, influence.",
-            show_default="color on a terminal, else tsv",
-        ),
-    ] = None,
+    format: options.ExplainFormat = None,
     json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -27,15 +27,7 @@ def decode(
     skip_special: Annotated[
         bool, typer.Option("--skip-special", help="Leave out padding and other special tokens.")
     ] = False,
-    format: Annotated[
-        Literal["text", "jsonl"] | None,
-        typer.Option(
-            "--format",
-            "-f",
-            help="text: tokens between spaces; jsonl: an object per line.",
-            show_default="text",
-        ),
-    ] = None,
+    format: options.TextFormat = None,
     json: options.Json = False,
     output: options.Output = "-",
     quiet: options.Quiet = False,

@@ -26,15 +26,7 @@ def detokenize(
         Literal["word", "char"],
         typer.Option("--unit", help="char: tokens were characters or pieces, with ▁ for a space."),
     ] = "word",
-    format: Annotated[
-        Literal["text", "jsonl"] | None,
-        typer.Option(
-            "--format",
-            "-f",
-            help="text: a line for a line; jsonl: an object per line.",
-            show_default="text",
-        ),
-    ] = None,
+    format: options.TextFormat = None,
     json: options.Json = False,
     output: options.Output = "-",
     quiet: options.Quiet = False,

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from nlpkit.settings import DATA, LARGEST_SEED, OUTPUT
-from nlpkit.textio import LONGEST_LINE_VARIABLE
+from nlpkit.textio import LONGEST_LINE_VARIABLE, check_writable
 
 RANDOM = "random"
 # commands that show other commands, or write files and nothing else
@@ -121,7 +121,10 @@ def taken(ctx: Any, added: list[Any]) -> Iterator[None]:
     values = {one.name: ctx.params.pop(one.name) for one in added}
     values.setdefault("quiet", bool(ctx.params.get("quiet")))
     # stdin and stdout of a shell may hold -o /dev/stdout: that is a file like any other
-    token = current.set(Everywhere(**values))
+    given = Everywhere(**values)
+    if given.output != "-":
+        check_writable(given.output)  # before a command has written anything else
+    token = current.set(given)
     try:
         yield
     finally:

@@ -25,7 +25,7 @@ from typer.core import TyperCommand, TyperGroup
 from nlpkit.cli import everywhere
 from nlpkit.cli.helppage import Page, command_page, render
 from nlpkit.cli.output import drop_stream, write_stderr
-from nlpkit.errors import NlpkitError, NlpkitWarning
+from nlpkit.errors import NlpkitError, NlpkitNote, NlpkitWarning
 from nlpkit.errors import UsageError as UsageError
 
 
@@ -90,7 +90,9 @@ def _warnings_are_lines(*, quiet: bool) -> Iterator[None]:
         def show_line(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
             from nlpkit.cli.output import Notes
 
-            if issubclass(category, NlpkitWarning):
+            if issubclass(category, NlpkitNote):
+                Notes(quiet).say(str(message))
+            elif issubclass(category, NlpkitWarning):
                 Notes(quiet).warn(str(message))
             else:
                 show(message, category, *rest, **more)

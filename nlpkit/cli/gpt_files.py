@@ -115,9 +115,9 @@ def attention(
     from nlpkit.tasks.lm.attention import attention_records
     from nlpkit.tasks.lm.model import GptModel
 
-    chosen = options.pick_format(format, json, inspect_output.map_format())
+    chosen = inspect_output.shown_as(format, json)
     if plot is not None:
         check_drawing(plot)
     records = attention_records(GptModel.load(model), text, layer, head)
     with open_output("-") as out:
-        inspect_output.write_attention(out, records, plot, chosen == "jsonl", chosen == "map")
+        inspect_output.write_attention(out, records, plot, chosen)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from nlpkit.cli import options, tables
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Writer, open_output
+from nlpkit.cli.reports import Section, write_report
 
 if TYPE_CHECKING:
     from nlpkit.describe import Description
@@ -45,6 +46,10 @@ def info(
         bool,
         typer.Option("--verify", help="Check the SHA-256 of every file and look for NaN instead."),
     ] = False,
+    format: Annotated[
+        Literal["table", "tsv", "csv", "jsonl", "markdown"] | None,
+        typer.Option("--format", "-f", help="Show it as rows.", show_default="a page to read"),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Show what a model is: kind, size, settings, layers, training curve.
@@ -62,10 +67,13 @@ def info(
       $ nlpkit info world.vocab
       $ nlpkit info world.model --verify
     """
+    shown = options.pick_format(format, json, "page")
     if verify:
+        if format not in (None, "jsonl"):
+            raise UsageError(f"--verify has no --format {format}")
         if len(models) > 1 or plot is not None:
             raise UsageError("--verify takes one model and no --plot")
-        _verify(models[0], json)
+        _verify(models[0], shown == "jsonl")
         return
     if plot is not None:
         from nlpkit.plots import check_picture
@@ -79,13 +87,15 @@ def info(
 
         draw_curves({one.path: one.curve for one in found}, plot)
     with open_output("-") as out:
-        if json:
+        if shown == "jsonl":
             for one in found:
                 out.write_json(one.record())
         elif len(found) > 1:
-            _show_beside(out, found)
-        else:
+            _show_beside(out, found, shown)
+        elif shown == "page":
             _show(out, found[0], all_layers=layers)
+        else:
+            write_report(out, _tables(found[0]), {}, shown)
 
 
 def _verify(model: str, json: bool) -> None:
@@ -115,15 +125,8 @@ def _show(out: Writer, found: Description, *, all_layers: bool) -> None:
         out.write(f"made by nlpkit {config.nlpkit_version} on {config.created}\n")
         if config.command:
             out.write(f"  {_printable(' '.join(config.command))}\n")
-    sections = {
-        "facts": found.facts,
-        "settings": config.settings if config else {},
-        "final metrics": config.metrics if config else {},
-        "files": {name: _bytes(length) for name, length in found.files.items()},
-    }
-    for title, pairs in sections.items():
-        shown = _flat(pairs)
-        if shown:
+    for title, pairs in _sections(found).items():
+        if shown := _flat(pairs):
             out.write(f"\n{title}\n")
             width = max(map(len, shown))
             for name, value in shown.items():
@@ -144,6 +147,38 @@ def _show(out: Writer, found: Description, *, all_layers: bool) -> None:
         out.write(f"\n{drawn}\n")
 
 
+def _sections(found: Description) -> dict[str, dict[str, Any]]:
+    """What there is to say, by name, under a title each."""
+    config = found.config
+    return {
+        "facts": found.facts,
+        "settings": config.settings if config else {},
+        "final metrics": config.metrics if config else {},
+        "files": {name: _bytes(length) for name, length in found.files.items()},
+    }
+
+
+def _tables(found: Description) -> list[Section]:
+    """The same as tables, and one of all layers."""
+    config = found.config
+    first = {"path": _printable(found.path), "kind": found.kind, "size": _bytes(found.bytes)}
+    if config is not None:
+        first |= {"version": config.nlpkit_version, "created": config.created}
+    if found.layers:
+        first["parameters"] = str(found.parameters)
+    named = {"model": first, **_sections(found)}
+    tables = [
+        Section((title, "value"), [(name, _value(value)) for name, value in _flat(pairs).items()])
+        for title, pairs in named.items()
+    ]
+    layers = [
+        (layer.name, " x ".join(map(str, layer.shape)) or "1", layer.dtype, layer.parameters)
+        for layer in found.layers
+    ]
+    tables.append(Section(("layer", "shape", "type", "parameters"), layers))
+    return [table for table in tables if table.rows]
+
+
 def _flat(pairs: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Settings without those that were left to be decided, and tables in them by dotted names."""
     flat: dict[str, Any] = {}
@@ -155,7 +190,7 @@ def _flat(pairs: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _show_beside(out: Writer, found: list[Description]) -> None:
+def _show_beside(out: Writer, found: list[Description], format: str) -> None:
     """A column for each model, a row for each thing in which they may differ."""
     columns = []
     for one in found:
@@ -172,7 +207,10 @@ def _show_beside(out: Writer, found: list[Description]) -> None:
         for name in names
     ]
     header = ["", *(out.safe(_printable(one.path)) for one in found)]
-    out.write_styled(tables.table(header, rows))
+    if format == "page":
+        out.write_styled(tables.table(header, rows))
+    else:
+        write_report(out, [Section(["setting", *header[1:]], rows)], {}, format)
 
 
 def draw_curve(curve: list[dict[str, Any]]) -> str:

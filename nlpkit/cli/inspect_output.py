@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 import typer
 
-from nlpkit.cli import everywhere
+from nlpkit.cli import everywhere, options
 from nlpkit.cli.lm_show import shade
 from nlpkit.cli.output import STDOUT, Writer, write_rows
 
 _SHADES = " ░▒▓█"
 _WIDTH = 76
+MAP = "map"  # drawn with characters and colours
+Format = Annotated[
+    Literal["table", "tsv", "csv", "jsonl", "markdown"] | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="How to show rows.",
+        show_default="drawn on a terminal, else jsonl",
+    ),
+]
 MapFormat = Annotated[
     Literal["map", "jsonl"] | None,
     typer.Option(
@@ -26,25 +36,43 @@ MapFormat = Annotated[
 ]
 
 
-def _for_people(json: bool) -> bool:
-    return not json and sys.stdout is not None and sys.stdout.isatty()
+def shown_as(format: str | None, json: bool) -> str:
+    """What was asked for; else ``map`` on a terminal, and JSON lines for a program."""
+    to_file = everywhere.current.get().output != STDOUT
+    on_terminal = not to_file and sys.stdout is not None and sys.stdout.isatty()
+    return options.pick_format(format, json, MAP if on_terminal else "jsonl")
 
 
-def write_rows_or_json(out: Writer, rows: Sequence[dict[str, Any]], json: bool) -> None:
-    """A table for a person, JSON lines for a program."""
+def write_records(out: Writer, rows: Sequence[dict[str, Any]], format: str) -> None:
+    """Records that have the same keys, as rows; a person sees a table."""
     if not rows:
         return
     columns = list(rows[0])
-    format = "table" if _for_people(json) else "jsonl"
-    write_rows(out, columns, [[row[name] for name in columns] for row in rows], format)
+    cells = [[row[name] for name in columns] for row in rows]
+    write_rows(out, columns, cells, "table" if format == MAP else format)
 
 
-def write_steps(out: Writer, records: Sequence[dict[str, Any]], json: bool) -> None:
+def write_steps(out: Writer, records: Sequence[dict[str, Any]], format: str) -> None:
     """The text coloured by its probabilities, and under each token what was expected."""
-    if not _for_people(json):
-        for record in records:
-            out.write_json(record)
-        return
+    if format == MAP:
+        _draw_steps(out, records)
+    elif format == "jsonl":
+        write_records(out, records, format)
+    else:
+        rows = [
+            {
+                "token": _plain(record["token"]),
+                "probability": record["probability"],
+                "expected": ", ".join(
+                    f"{_plain(name)} {share:.3f}" for name, share in record["expected"]
+                ),
+            }
+            for record in records
+        ]
+        write_records(out, rows, format)
+
+
+def _draw_steps(out: Writer, records: Sequence[dict[str, Any]]) -> None:
     cells = [
         [_plain(record["token"]), *(_plain(name) for name, _ in record["expected"])]
         for record in records
@@ -74,12 +102,14 @@ def _plain(token: str) -> str:
     return shown or "∅"
 
 
-def write_cell(out: Writer, tokens: Sequence[str], values: dict[str, Any], json: bool) -> None:
-    """One unit over a text: coloured text for each gate, or JSON lines."""
-    if not _for_people(json):
+def write_cell(out: Writer, tokens: Sequence[str], values: dict[str, Any], format: str) -> None:
+    """One unit over a text: coloured text for each gate, or a row for each token."""
+    if format != MAP:
+        rows = []
         for place, token in enumerate(tokens):
             record = {name: round(float(array[place]), 4) for name, array in values.items()}
-            out.write_json({"token": token, **record})
+            rows.append({"token": token if format == "jsonl" else _plain(token), **record})
+        write_records(out, rows, format)
         return
     for name, array in values.items():
         low, high = float(array.min()), float(array.max())
@@ -92,20 +122,10 @@ def write_cell(out: Writer, tokens: Sequence[str], values: dict[str, Any], json:
         out.write_styled("\n")
 
 
-def map_format() -> str:
-    """A heat map for a person, JSON lines for a program."""
-    to_file = everywhere.current.get().output != STDOUT
-    return "map" if not to_file and _for_people(False) else "jsonl"
-
-
 def write_attention(
-    out: Writer,
-    records: Sequence[dict[str, Any]],
-    plot: str | None,
-    json: bool,
-    as_map: bool = False,
+    out: Writer, records: Sequence[dict[str, Any]], plot: str | None, format: str
 ) -> None:
-    """Heat maps by head: in the terminal, as a picture or page, as JSON lines."""
+    """Heat maps by head: in the terminal, as a picture or page, as rows or JSON lines."""
     if plot is not None and plot.lower().endswith(".html"):
         from nlpkit import textio
         from nlpkit.hoverpage import heatmap_page
@@ -116,9 +136,12 @@ def write_attention(
         from nlpkit.tasks.lm.attention import draw_attention
 
         draw_attention(list(records), plot)
-    if not as_map and not _for_people(json):
+    if format == "jsonl":
         for record in records:
             out.write_json(record)
+        return
+    if format != MAP:
+        write_records(out, list(_weights(records)), format)
         return
     out.write(f"a row is a token, its columns are what it looks at: {_legend()}\n")
     for record in records:
@@ -127,6 +150,21 @@ def write_attention(
         for name, row in zip(names, record["weights"], strict=True):
             cells = "".join(_block(value) * 2 for value in row)
             out.write(f"{out.safe(name)} {cells}\n")
+
+
+def _weights(records: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """A row for each weight: which head, of which token, on which token."""
+    for record in records:
+        tokens = [_plain(token) for token in record["tokens"]]
+        for token, row in zip(tokens, record["weights"], strict=True):
+            for seen, weight in zip(tokens, row, strict=False):
+                yield {
+                    "layer": record["layer"],
+                    "head": record["head"],
+                    "token": token,
+                    "looks_at": seen,
+                    "weight": weight,
+                }
 
 
 def _legend() -> str:
@@ -151,7 +189,7 @@ def _block(value: float, low: float = 0.0, high: float = 1.0) -> str:
     return _SHADES[min(len(_SHADES) - 1, max(0, int(share * len(_SHADES))))]
 
 
-def write_positions(out: Writer, kind: str, table: Any, plot: str | None, json: bool) -> None:
+def write_positions(out: Writer, kind: str, table: Any, plot: str | None, format: str) -> None:
     """The encoding by position and dimension, and the products of all pairs of positions."""
     products = table @ table.T
     if plot is not None:
@@ -166,7 +204,15 @@ def write_positions(out: Writer, kind: str, table: Any, plot: str | None, json: 
         right.imshow(products, cmap="viridis")
         right.set(title="products of all pairs", xlabel="position", ylabel="position")
         save_figure(drawn, plot)
-    if not _for_people(json):
+    if format not in (MAP, "jsonl"):
+        rows = [
+            {"position": place, "dimension": dimension, "value": value}
+            for place, row in enumerate(table.tolist())
+            for dimension, value in enumerate(row, 1)
+        ]
+        write_records(out, rows, format)
+        return
+    if format == "jsonl":
         for place, row in enumerate(table.tolist()):
             values = [round(value, 5) for value in row]
             inner = [round(value, 4) for value in products[place].tolist()]

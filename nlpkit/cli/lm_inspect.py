@@ -12,7 +12,7 @@ from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import inspect_output, options
 from nlpkit.cli.flags import with_settings
-from nlpkit.cli.output import open_output
+from nlpkit.cli.output import Writer, open_output
 from nlpkit.errors import NlpkitError, UsageError
 
 if TYPE_CHECKING:
@@ -52,16 +52,28 @@ Plot = Annotated[
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is to be shown, for ``with_settings``."""
+class View:
+    """Which part is to be shown, and how."""
 
-    show: What = "steps"
     layer: Layer = None
     head: Head = None
     cell: Cell = None
     count: Count = 5
     plot: Plot = None
+    format: inspect_output.Format = None
     json: options.Json = False
+
+    @property
+    def shown(self) -> str:
+        """How to show it."""
+        return inspect_output.shown_as(self.format, self.json)
+
+
+@dataclass(frozen=True)
+class Wanted(View):
+    """What is to be shown, for ``with_settings``."""
+
+    show: What = "steps"
 
 
 @with_settings(Wanted)
@@ -82,7 +94,8 @@ def inspect(
     they are, or one unit over the text (--cell). neurons: the units that follow a simple feature of
     the text best, with their correlation on held-out text. attention: by layer and head, heads
     sorted by what they look at. positions: the positional encoding and the products of all pairs.
-    With --json, or where nobody looks, JSON lines.
+    Drawn on a terminal, else JSON lines; --format table and the like
+    give rows, those of attention being layer, head, token, looks_at and weight.
 
     Examples:
       $ nlpkit lm train sample_corpora/tales.txt -o lstm.model --model lstm --max-time 30s
@@ -98,11 +111,7 @@ def inspect(
     if text is None and wanted.show != "positions":
         raise UsageError("give a TEXT to read")
     found = TextModel.load(model)
-    if text == textio.STDIN:
-        text = "".join(
-            block.text() for block in textio.read_blocks(options.resolve_inputs([textio.STDIN]))
-        )
-    ids = found.codec.encode(text or "")
+    ids = found.codec.encode(read_text(text or ""))
     first = found.encode_prompt("")[:1]
     run_inspect(
         found.model,
@@ -112,6 +121,14 @@ def inspect(
         lambda index: found.codec.decode([index]),
         wanted,
     )
+
+
+def read_text(text: str) -> str:
+    """A text, or with - that of standard input."""
+    if text != textio.STDIN:
+        return text
+    inputs = options.resolve_inputs([textio.STDIN])
+    return "".join(block.text() for block in textio.read_blocks(inputs))
 
 
 def check_plot(plot: str | None, show: str) -> None:
@@ -138,28 +155,38 @@ def run_inspect(
 ) -> None:
     """Look, and show it."""
     from nlpkit.tasks.lm import inspect as engine
-    from nlpkit.tasks.lm.neurons import find_neurons
+    from nlpkit.tasks.lm.neurons import token_features
 
     if wanted.show != "positions" and not ids:
         raise NlpkitError("there is nothing to read", hint="a text that is not empty")
     with open_output("-") as out:
         if wanted.show == "steps":
             records = engine.step_records(model, [*first, *ids], name_of, wanted.count)
-            inspect_output.write_steps(out, records, wanted.json)
+            inspect_output.write_steps(out, records, wanted.shown)
         elif wanted.show == "attention":
             records = _attention(model, ids, tokens_of(ids), wanted)
-            inspect_output.write_attention(out, records, wanted.plot, wanted.json)
+            inspect_output.write_attention(out, records, wanted.plot, wanted.shown)
         elif wanted.show == "positions":
             kind, table = engine.position_table(model)
-            inspect_output.write_positions(out, kind, table, wanted.plot, wanted.json)
+            inspect_output.write_positions(out, kind, table, wanted.plot, wanted.shown)
         else:
+            tokens = tokens_of(ids)
             gates = engine.gate_arrays(model, ids)
             if wanted.show == "neurons":
-                inside = gates.get("cell", gates["state"])
-                rows = find_neurons(inside, tokens_of(ids), max(wanted.count, 10))
-                inspect_output.write_rows_or_json(out, rows, wanted.json)
+                show_neurons(out, gates, token_features(tokens), wanted)
             else:
-                _gates(out, gates, tokens_of(ids), wanted)
+                show_gates(out, gates, tokens, wanted)
+
+
+def show_neurons(
+    out: Writer, gates: dict[str, Any], features: dict[str, Any], wanted: View
+) -> None:
+    """The units that follow features of the text."""
+    from nlpkit.tasks.lm.neurons import find_neurons
+
+    inside = gates.get("cell", gates["state"])
+    rows = find_neurons(inside, features, max(wanted.count, 10))
+    inspect_output.write_records(out, rows, wanted.shown)
 
 
 def _attention(
@@ -171,7 +198,8 @@ def _attention(
     return sort_heads(records_of_ids(model, ids, tokens, wanted.layer, wanted.head))
 
 
-def _gates(out: Any, gates: dict[str, Any], tokens: list[str], wanted: Wanted) -> None:
+def show_gates(out: Writer, gates: dict[str, Any], tokens: list[str], wanted: View) -> None:
+    """How open gates are, or one unit over the text."""
     from nlpkit.tasks.lm.inspect import gate_summary
 
     layers, _, units = next(iter(gates.values())).shape
@@ -182,7 +210,7 @@ def _gates(out: Any, gates: dict[str, Any], tokens: list[str], wanted: Wanted) -
     if wanted.plot is not None:
         inspect_output.draw_gates(gates, layer, tokens, wanted.plot)
     if wanted.cell is None:
-        inspect_output.write_rows_or_json(out, gate_summary(gates), wanted.json)
+        inspect_output.write_records(out, gate_summary(gates), wanted.shown)
     else:
         chosen = {name: values[layer, :, wanted.cell - 1] for name, values in gates.items()}
-        inspect_output.write_cell(out, tokens, chosen, wanted.json)
+        inspect_output.write_cell(out, tokens, chosen, wanted.shown)

@@ -13,6 +13,7 @@ from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
+from nlpkit.cli.reports import Section, facts, percent, write_report
 from nlpkit.errors import UsageError
 from nlpkit.tasks.names.settings import NameConstraints, NamesSettings
 from nlpkit.text.records import TEXT_KEYS, with_record
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from nlpkit.tasks.names.data import Name
     from nlpkit.tasks.names.model import NamesModel
 
+_BAR = 24  # columns of the longest bar
 NAME_KEYS = ("name", *TEXT_KEYS)
 app = new_app("Name generators: train, sample, score, report.")
 app.command(cls=Command)(names_inspect.inspect)
@@ -228,6 +230,7 @@ def report(
         typer.Option("--plot", metavar="FILE", help="Draw lengths and letters to a picture."),
     ] = None,
     temperature: options.Temperature = 1.0,
+    format: options.RowsFormat = None,
     json: options.Json = False,
     seed: options.Seed = 1,
     device: options.UseDevice = "auto",
@@ -248,7 +251,7 @@ def report(
     from nlpkit.generate.sampling import SamplingSettings
     from nlpkit.plots import check_picture
     from nlpkit.tasks.names.model import NamesModel
-    from nlpkit.tasks.names.report import compare, draw, show
+    from nlpkit.tasks.names.report import compare, draw
     from nlpkit.tasks.names.sample import Constraints, sample_names
 
     if plot is not None:
@@ -263,9 +266,34 @@ def report(
     record = compare(samples, [name.text for name in named.trained_on])
     if plot is not None:
         draw(record, plot)
+    shown = rows_format(format, json)
     with open_output("-") as out:
-        if json:
-            out.write_json(record)
-        else:
-            out.write(show(record))
+        write_report(out, _report_sections(record, bars=shown == "table"), record, shown)
     Notes(quiet).say(f"device {chosen}")
+
+
+def _report_sections(record: dict[str, Any], *, bars: bool) -> list[Section]:
+    """The tables of a report; people see shares as bars, too."""
+    nearest = [(row["name"], row["nearest"], row["distance"]) for row in record["nearest"]]
+    sections = [
+        facts(
+            ("samples", record["samples"]),
+            ("training names", percent(record["known"], 1), "of samples"),
+            ("different", percent(record["distinct"], 1), "of samples"),
+        ),
+        Section(("sample", "nearest training name", "edit distance"), nearest),
+    ]
+    for name in ("lengths", "letters"):
+        columns, rows = [name[:-1], "samples", "training names"], []
+        highest = max(max(pair) for pair in record[name].values())
+        for value, pair in record[name].items():
+            row: list[Any] = [value, *(percent(share, 1) for share in pair)]
+            if bars:
+                ours, theirs = (round(_BAR * share / highest) for share in pair)
+                row.append("▇" * ours)
+                rows += [row, ["", "", "", "░" * theirs]]
+            else:
+                rows.append(row)
+        columns += ["samples ▇, training names ░"] if bars else []
+        sections.append(Section(columns, rows))
+    return sections

@@ -108,8 +108,17 @@ TextFormat = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="text: numbers between spaces; jsonl: one object per line.",
+        help="text: one line per line, numbers and tokens between spaces; jsonl: one object each.",
         show_default="text",
+    ),
+]
+ExplainFormat = Annotated[
+    Literal["color", "tsv", "jsonl"] | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="color: the text, words for it green, against it red; tsv: word, influence.",
+        show_default="color on a terminal, else tsv",
     ),
 ]
 RowsFormat = Annotated[

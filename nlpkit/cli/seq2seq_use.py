@@ -11,7 +11,7 @@ import typer
 from nlpkit.cli import options
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import UsageError
-from nlpkit.cli.output import Notes, Writer, open_output
+from nlpkit.cli.output import Notes, Writer, open_output, write_rows
 from nlpkit.cli.seq2seq_pairs import PairFlags
 from nlpkit.tasks.translate.settings import PredictSettings
 from nlpkit.text.records import TEXT_KEYS, with_record
@@ -194,12 +194,12 @@ def _record(translator: Translator, answer: Answer) -> dict[str, Any]:
     }
 
 
-@with_settings(PairFlags, options.Use, options.Decoding)
+@with_settings(PairFlags, options.Rows, options.Use, options.Decoding)
 def score(
     *,
     model: options.Model,
     where: PairFlags,
-    json: options.Json = False,
+    display: options.Rows,
     use: options.Use,
     decoding: options.Decoding,
 ) -> None:
@@ -214,25 +214,21 @@ def score(
     """
     import math
 
-    data = where.load(decoding)
+    data, shown = where.load(decoding), display.shown
     translator = open_translator(model, use)
+    columns = ("log_probability", "tokens", "perplexity", "source", "target")
     with open_output("-") as out:
-        for start in range(0, len(data), _AT_ONCE):
-            some = data[start : start + _AT_ONCE]
+        # a table is drawn once, other rows are there to be read as they come
+        at_once = max(1, len(data)) if shown == "table" else _AT_ONCE
+        for start in range(0, len(data), at_once):
+            some = data[start : start + at_once]
+            rows = []
             for pair, found in zip(some, translator.score(some), strict=True):
-                record = {
-                    "log_probability": round(found.log_probability, 5),
-                    "tokens": found.tokens,
-                    "perplexity": round(
-                        math.exp(min(700.0, -found.log_probability / max(1, found.tokens))), 4
-                    ),
-                    "source": pair.source,
-                    "target": pair.target,
-                }
-                if json:
-                    out.write_json(record)
-                else:
-                    out.write("\t".join(map(str, record.values())) + "\n")
+                each = -found.log_probability / max(1, found.tokens)
+                perplexity = round(math.exp(min(700.0, each)), 4)
+                logs = round(found.log_probability, 5)
+                rows.append((logs, found.tokens, perplexity, pair.source, pair.target))
+            write_rows(out, columns, rows, shown)
 
 
 def attention(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from nlpkit import folders, textio
+from nlpkit import modeldir, textio
 from nlpkit import settings as limits
 from nlpkit.cli import encoder_inspect, options, tag_explain
 from nlpkit.cli.flags import flag, with_settings
@@ -179,7 +179,7 @@ def evaluate(
         from nlpkit.plots import check_picture
 
         check_picture(plot)
-    folders.recover(model)
+    model = os.fspath(modeldir.find_model(model))
     if os.path.isdir(model):
         result = evaluate_model(model, test, layout, encoding=encoding, errors=errors)
     else:
@@ -201,6 +201,7 @@ def check(
         list[str], typer.Argument(metavar="DATA...", help="Tagged files, the training part first.")
     ],
     layout: LayoutChoice,
+    format: options.RowsFormat = None,
     json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
@@ -225,4 +226,4 @@ def check(
         for path, sentences in zip(data[1:], read[1:], strict=True)
     ]
     with open_output("-") as out:
-        tag_report.show_check(out, reports, overlaps, json=json)
+        tag_report.show_check(out, reports, overlaps, rows_format(format, json))

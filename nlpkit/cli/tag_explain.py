@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -23,15 +23,7 @@ def explain(
         ),
     ] = None,
     tokenizer: options.TokenizerName = "word",
-    format: Annotated[
-        Literal["color", "tsv", "jsonl"] | None,
-        typer.Option(
-            "--format",
-            "-f",
-            help="color: the words for the tag green, against it red; tsv: word, influence.",
-            show_default="color on a terminal, else tsv",
-        ),
-    ] = None,
+    format: options.ExplainFormat = None,
     json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",

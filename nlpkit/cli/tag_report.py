@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nlpkit.cli.output import Writer
-from nlpkit.cli.reports import Section, facts, percent
+from nlpkit.cli.reports import Section, facts, percent, write_report
 from nlpkit.text.vocab import on_one_line
 
 if TYPE_CHECKING:
@@ -159,32 +159,41 @@ def draw_matrix(
 
 
 def show_check(
-    out: Writer, reports: list[DataReport], overlaps: list[OverlapReport], *, json: bool
+    out: Writer, reports: list[DataReport], overlaps: list[OverlapReport], format: str
 ) -> None:
-    """Reports as lines of text or as JSON objects."""
-    if json:
+    """Reports as tables, or as JSON objects."""
+    if format == "jsonl":
         for report in [*reports, *overlaps]:
             out.write_json(vars(report))
         return
-    for report in reports:
-        out.write(f"{report.name}\n")
-        out.write(f"  sentences\t{report.sentences}\tlongest {report.longest} tokens\n")
-        out.write(f"  tokens\t{report.tokens}\t{report.types} distinct\n")
-        out.write(f"  repeated\t{report.duplicates}\n")
-        if report.scheme is not None:
-            kinds = "  ".join(f"{kind} {count}" for kind, count in report.entities.most_common())
-            out.write(f"  {report.scheme} entities\t{kinds}\n")
-        tags = "  ".join(f"{tag} {count}" for tag, count in report.tags.most_common(MOST_TAGS))
-        out.write(f"  {len(report.tags)} tags\t{tags}\n")
-        for line in report.illegal[:SHOWN_ILLEGAL]:
-            out.write(f"  illegal\t{line}\n")
-        if len(report.illegal) > SHOWN_ILLEGAL:
-            out.write(f"  illegal\tand {len(report.illegal) - SHOWN_ILLEGAL} more\n")
-        for line in report.advice:
-            out.write(f"  advice\t{line}\n")
-    for overlap in overlaps:
-        out.write(f"{overlap.second} against {overlap.first}\n")
-        out.write(f"  shared\t{overlap.shared} sentences\n")
-        out.write(f"  unknown\t{100 * overlap.unknown_rate:.1f}% of tokens\n")
-        for line in overlap.advice:
-            out.write(f"  advice\t{line}\n")
+    sections = [_data_section(report) for report in reports]
+    sections += [
+        facts(
+            ("shared", overlap.shared, "sentences"),
+            ("unknown", percent(overlap.unknown_rate, 1), "of tokens"),
+            *(("advice", "", line) for line in overlap.advice),
+        )._replace(title=f"{overlap.second} against {overlap.first}")
+        for overlap in overlaps
+    ]
+    write_report(out, sections, {}, format)
+
+
+def _data_section(report: DataReport) -> Section:
+    rows: list[tuple[Any, ...]] = [
+        ("sentences", report.sentences, f"longest {report.longest} tokens"),
+        ("tokens", report.tokens, f"{report.types} distinct"),
+        ("repeated", report.duplicates),
+    ]
+    if report.scheme is not None:
+        kinds = _listed(report.entities.most_common())
+        rows.append((f"{report.scheme} entities", report.entities.total(), kinds))
+    rows.append(("tags", len(report.tags), _listed(report.tags.most_common(MOST_TAGS))))
+    rows += [("illegal", "", line) for line in report.illegal[:SHOWN_ILLEGAL]]
+    if len(report.illegal) > SHOWN_ILLEGAL:
+        rows.append(("illegal", len(report.illegal), "in all"))
+    rows += [("advice", "", line) for line in report.advice]
+    return facts(*rows)._replace(title=report.name)
+
+
+def _listed(counts: list[tuple[str, int]]) -> str:
+    return "  ".join(f"{on_one_line(name)} {count}" for name, count in counts)
