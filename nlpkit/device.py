@@ -6,8 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import faulthandler
+import functools
+import os
+import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 
 import torch
@@ -57,14 +62,32 @@ def check_bfloat16() -> None:
         )
 
 
+@functools.cache
 def _bfloat16_works() -> bool:
     """Try it in another process: some virtual machines promise instructions they do not have, and
     a program dies of the first one."""
-    attempt = (
-        "import torch; x = torch.ones(32, 32)\n"
-        "with torch.autocast('cpu', torch.bfloat16): torch.nn.functional.linear(x, x)"
-    )
-    return not subprocess.run([sys.executable, "-c", attempt], capture_output=True).returncode
+    if sys.platform != "linux":
+        attempt = f"from {__name__} import _compute_in_bfloat16 as go; go()"
+        return not subprocess.run([sys.executable, "-c", attempt], capture_output=True).returncode
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # threads are not there in the fork, which needs none
+        child = os.fork()
+    if child == 0:
+        faulthandler.disable()  # its death is an answer
+        with contextlib.suppress(BaseException):
+            _compute_in_bfloat16()
+            os._exit(0)
+        os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _compute_in_bfloat16() -> None:
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # which ends a process that waits
+    signal.alarm(10)
+    torch.set_num_threads(1)
+    x = torch.ones(32, 32)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.nn.functional.linear(x, x)
 
 
 def has_bfloat16(device: torch.device) -> bool:

@@ -31,3 +31,7 @@ class UsageError(NlpkitError):
 
 class NlpkitWarning(UserWarning):
     """What a user may want to know while the work goes on; a command shows it as one line."""
+
+
+class NlpkitNote(NlpkitWarning):
+    """The same where nothing is wrong: the line does not begin with "warning"."""

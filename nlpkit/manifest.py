@@ -51,13 +51,13 @@ class Damage(NamedTuple):
 
 
 def make(folder: Path, earlier: Path | None = None, known: Manifest | None = None) -> Manifest:
-    """The manifest of all files of a folder.
+    """The manifest of all files of a folder; a model within it has its own.
 
     A file that is linked from ``earlier``, whose manifest is ``known``, is not read again: the text
     in word2vec's checkpoints goes from one to the next.
     """
     records = {}
-    for file in sorted(folder.iterdir()):
+    for file in sorted(inner for inner in folder.iterdir() if inner.is_file()):
         record = (known or {}).get(file.name)
         if earlier is None or record is None or not _is_link(file, earlier / file.name, record):
             record = FileRecord(file.stat().st_size, sha256(file))

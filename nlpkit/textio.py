@@ -290,6 +290,8 @@ def temporary_files() -> Iterator[None]:
 def check_writable(path: str) -> None:
     """Fail now, not after an hour of work, when a file cannot be written there."""
     folder = os.path.dirname(os.path.realpath(path))
+    if not path:
+        raise NlpkitError("the name of the file to write is empty", hint="name a file")
     if os.path.isdir(path):
         raise NlpkitError(f"{path} is a directory", hint="name a file in it")
     if not os.path.isdir(folder):

@@ -19,6 +19,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.models.bert_settings import BertSettings
 from nlpkit.nn.attention import padding_mask
 from nlpkit.nn.block import Block, BlockSettings
+from nlpkit.nn.fused import linear_cross_entropy
 from nlpkit.nn.layers import Embedding, Linear, Norm, activate
 from nlpkit.nn.optimizers import Stacks
 from nlpkit.nn.positions import RelativeBias
@@ -161,6 +162,12 @@ class Bert(nn.Module):
         logits: Tensor = self.require_head()(states, self.embedding.weight)
         return logits
 
+    def masked_loss(self, states: Tensor, targets: Tensor) -> Tensor:
+        """The mean loss of the tokens (N,) at states (N, C)."""
+        head = self.require_head()
+        table = self.embedding.weight if head.weight is None else head.weight
+        return linear_cross_entropy(head.transformed(states), table, head.bias, targets)
+
     def pooled(self, states: Tensor) -> Tensor:
         """The pooler's view (B, C) of the state of [CLS]."""
         if self.pooler is None:
@@ -197,7 +204,13 @@ class MaskedHead(nn.Module):
             nn.init.normal_(self.weight, std=std, generator=generator)
         nn.init.zeros_(self.bias)
 
+    def transformed(self, states: Tensor) -> Tensor:
+        """What the matrix of the vocabulary is applied to."""
+        if self.transform is None or self.norm is None:
+            return states
+        found: Tensor = self.norm(activate(self.transform(states), self.activation))
+        return found
+
     def forward(self, states: Tensor, embedding: Tensor) -> Tensor:
-        if self.transform is not None and self.norm is not None:
-            states = self.norm(activate(self.transform(states), self.activation))
-        return F.linear(states, embedding if self.weight is None else self.weight, self.bias)
+        table = embedding if self.weight is None else self.weight
+        return F.linear(self.transformed(states), table, self.bias)

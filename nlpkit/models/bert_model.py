@@ -83,6 +83,7 @@ class BertModel(modeldir.Model):
         kind: str = registry.BERT,
     ) -> BertModel:
         """Read a model folder, or another ``kind`` of folder that has a BERT in it."""
+        path = modeldir.find_model(path)
         config = modeldir.load_config(path, kind=kind)
         where = f"{Path(path) / modeldir.CONFIG}: settings"
         values = config.settings

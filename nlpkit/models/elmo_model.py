@@ -58,6 +58,7 @@ class ElmoModel(modeldir.Model):
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> ElmoModel:
         """Read a model folder."""
+        path = modeldir.find_model(path)
         config = modeldir.load_config(path, kind=registry.ELMO)
         where = f"{Path(path) / modeldir.CONFIG}: settings.architecture"
         settings = read_architecture(config.settings.get("architecture"), where)

@@ -298,6 +298,7 @@ KINDS: dict[str, Any] = {one.kind: one for one in (BertEncoder, GptEncoder, Elmo
 
 def open_encoder(path: str | os.PathLike[str]) -> PretrainedEncoder:
     """The encoder of a model folder: of nlpkit's BERT, ELMo or GPT, or of Hugging Face's BERT."""
+    path = modeldir.find_model(path)
     file = Path(path) / modeldir.CONFIG
     if file.is_file() and "kind" not in (modeldir.read_json(file) or {}):
         hint = "nlpkit bert import, or gpt import, makes a model of a folder from elsewhere"
@@ -337,6 +338,7 @@ class Tuned(NamedTuple):
 
 def read_tuned(path: str | os.PathLike[str], kind: str, tuning: type[Any]) -> Tuned:
     """What every model folder with an encoder in it holds; settings are of the type ``tuning``."""
+    path = modeldir.find_model(path)
     config = modeldir.load_config(path, kind=kind)
     folder = Path(path)
     values = dict(config.settings)

@@ -8,7 +8,7 @@ from typing import Any
 
 from nlpkit.errors import UsageError
 from nlpkit.settings import MODEL, MOST_EPOCHS, TRAINING, changed, option
-from nlpkit.training.settings import TrainerSettings, batch_size
+from nlpkit.training.settings import DType, TrainerSettings, batch_size
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class FineTuneSettings(TrainerSettings):
     )
     dropout: float = changed(TrainerSettings, "dropout", 0.1)
     weight_decay: float = changed(TrainerSettings, "weight_decay", 0.01)
+    dtype: DType = changed(TrainerSettings, "dtype", "auto")
 
     def rate(self, frozen: bool) -> float:
         """The learning rate, given or decided.
@@ -60,6 +61,9 @@ class OnEncoder:
         "layer_decay",
         FineTuneSettings.layer_decay,
         help="With --pretrained: learning rate of a layer beside the one above it.",
+    )
+    dtype: DType | None = changed(
+        FineTuneSettings, "dtype", None, shown_default="float32, or auto with --pretrained"
     )
 
 

@@ -13,7 +13,7 @@ from nlpkit.memory import check_memory
 from nlpkit.models.finetune import PretrainedEncoder, Reading
 from nlpkit.training.batches import Ragged, plan
 
-BATCH_TOKENS = 1024  # what fits into the caches of a core: more is slower
+BATCH_TOKENS = 512  # what fits into the caches of a core: more is slower
 
 
 def padded_batches(

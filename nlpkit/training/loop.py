@@ -28,11 +28,11 @@ from torch import Tensor, nn
 from nlpkit import modeldir
 from nlpkit.device import check_bfloat16, flush_denormals, has_bfloat16, memory_advice, seeded
 from nlpkit.errors import NlpkitError
+from nlpkit.modeldir import CHECKPOINT
 from nlpkit.training.run import Progress
 from nlpkit.training.settings import LoopSettings
 
 BatchLoss = Callable[[int], tuple[Tensor, int]]  # batch number -> mean loss, items in the batch
-CHECKPOINT = "checkpoint"
 
 
 @dataclass
@@ -171,9 +171,13 @@ class Trainer:
             # sparse ones are rows of tables, whose optimizer scales each row by itself
             dense = [p for p in self.model.parameters() if p.grad is None or not p.grad.is_sparse]
             nn.utils.clip_grad_norm_(dense, self.settings.grad_clip)
-        for optimizer in self.optimizers:
-            optimizer.step()
+        with self._autocast(self.counters.dtype):  # Muon multiplies matrices, too
+            for optimizer in self.optimizers:
+                optimizer.step()
         return total, items
+
+    def _autocast(self, dtype: str) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=dtype == "bfloat16")
 
     @staticmethod
     def _check_loss(loss: float, name: str, step: int) -> None:
@@ -197,7 +201,7 @@ class Trainer:
                 seeded(self.settings.seed, number, self.device),
                 sync() if sync else contextlib.nullcontext(),
             ):
-                with torch.autocast(self.device.type, torch.bfloat16, enabled=dtype == "bfloat16"):
+                with self._autocast(dtype):
                     loss, count = self.batch_loss(number)
                 (loss / accum).backward()
             total += loss.item() / accum
@@ -210,7 +214,7 @@ class Trainer:
         A short run is not worth the trial. Weights and random numbers stay as they are.
         """
         steps = self.settings.max_steps
-        if not has_bfloat16(self.device) or (steps is not None and steps < self.TRIAL_PAYS):
+        if (steps is not None and steps < self.TRIAL_PAYS) or not has_bfloat16(self.device):
             return "float32"
         best = {"float32": math.inf, "bfloat16": math.inf}
         self.model.train()
@@ -281,12 +285,41 @@ class Trainer:
             self.model.load_state_dict(self.best_weights)
         self.model.eval()
 
+    @contextlib.contextmanager
+    def with_best(self) -> Iterator[None]:
+        """Within this the model is what it would be if training ended now."""
+        now: dict[str, Tensor] | None = None
+        if self.best_weights is not None:
+            now = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+        try:
+            self.keep_best()
+            yield
+        finally:
+            if now is not None:
+                self.model.load_state_dict(now)
+
+    def describe_progress(self) -> str:
+        """How far the run is, and of which step its best weights are, in words."""
+        counters, most = self.counters, self.settings.max_steps
+        words = f"step {counters.step:,}"
+        words += f" of {most:,}" if most is not None else f", {self.fraction:.0%} of its time"
+        if self.best_weights is not None and counters.best_step != counters.step:
+            words += f", best weights of step {counters.best_step:,}"
+        return words
+
     # --- checkpoints ----------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str], settings: dict[str, Any], data_hash: str) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        settings: dict[str, Any],
+        data_hash: str,
+        model: Callable[[], Any] | None = None,
+    ) -> None:
         """Write the whole state to a folder; ``settings`` and ``data_hash`` must match to resume.
 
-        The folder has the form of a model: tensors of weights, best weights and optimizers.
+        The folder has the form of a model: tensors of weights, best weights and optimizers. What
+        ``model`` gives, a model of any kind, lies in it to be used.
         """
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"best.{name}": value for name, value in (self.best_weights or {}).items()}
@@ -300,11 +333,18 @@ class Trainer:
             kind=CHECKPOINT,
             settings={"run": _plain(settings), "counters": counters},
             data_hash=data_hash,
+            metrics={"progress": self.describe_progress()},
         )
         with modeldir.create(path, config, force=True) as folder:
             # tied weights share memory, which the file format does not allow
             modeldir.write_weights(folder, {name: t.clone() for name, t in tensors.items()})
             modeldir.write_metrics(folder, records)
+            if model is not None:
+                with self.with_best():
+                    found = model()
+                    if isinstance(found, modeldir.Model):
+                        found.curve = records
+                        found.save_inside(folder / modeldir.UNFINISHED)
 
     def load(self, path: str | os.PathLike[str], settings: dict[str, Any], data_hash: str) -> None:
         """Go on from what ``save`` wrote."""

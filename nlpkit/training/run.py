@@ -98,6 +98,13 @@ class Run:
         """The trained model with its ``config``; the best weights are in it already."""
         raise NotImplementedError
 
+    def unfinished(self) -> Any:
+        """The model as it is, for a checkpoint: ``result``, where that takes no time to measure.
+
+        Training goes on afterwards, so nothing that it needs may be changed.
+        """
+        return self.result()
+
     # --- by the trainer, unless a run has its own ------------------------------------------------
 
     def steps(self) -> Generator[Progress, None, None]:
@@ -118,9 +125,9 @@ class Run:
         return self.trainer is None or self.trainer.finished
 
     def save_checkpoint(self, path: str | os.PathLike[str]) -> None:
-        """Write all that it takes to go on."""
+        """Write all that it takes to go on, and the model as it is."""
         assert self.trainer is not None
-        self.trainer.save(path, self.common_settings(), self.data_hash())
+        self.trainer.save(path, self.common_settings(), self.data_hash(), self.unfinished)
 
     def load_checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Go on from what ``save_checkpoint`` wrote; one of another run is refused."""

@@ -112,7 +112,7 @@ class TrainerSettings:
         shown_default="never",
         group=TRAINING,
     )
-    dtype: DType = option(
+    dtype: DType | None = option(
         "float32",
         "Of the arithmetic; auto is bfloat16 where a trial of the first steps says it is faster.",
         group=TRAINING,

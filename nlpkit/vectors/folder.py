@@ -56,6 +56,8 @@ class NgramSettings:
 def read_folder(path: str) -> Vectors:
     """Open a folder; nothing but the word list is read until a question needs it."""
     config = modeldir.load_config(path)
+    if config.kind == f"{WORD2VEC}-{modeldir.CHECKPOINT}":
+        return _read_checkpoint(Path(path), config)
     if config.kind not in (VECTORS, WORD2VEC):
         from nlpkit.vectors.tables import read_table
 
@@ -75,6 +77,25 @@ def read_folder(path: str) -> Vectors:
         if len(norms) != len(words):
             raise _damaged(folder / NORMS, f"{len(norms)} lengths for {len(words)} words")
     return Vectors(words, matrix, norms=norms, subwords=_read_ngrams(folder, config, matrix.shape))
+
+
+def _read_checkpoint(folder: Path, config: modeldir.ModelConfig) -> Vectors:
+    """The words of a training of word2vec that has not ended."""
+    if config.settings.get("subwords") or config.settings.get("documents"):
+        what = "n-grams" if config.settings.get("subwords") else "documents"
+        raise NlpkitError(
+            f"{folder} is a checkpoint with {what}, of which no vectors are made before the end",
+            hint="its training again with `resume`",
+        )
+    matrix = read_array(folder / MATRIX, "f4", dimensions=2)
+    words = StoredWords(modeldir.read_bytes(folder / VOCAB), str(folder / VOCAB))
+    if len(matrix) != len(words):
+        raise _damaged(folder / MATRIX, f"{len(matrix)} rows for {len(words)} words")
+    check_finite(matrix, str(folder / MATRIX))
+    epochs = [config.metrics.get("epoch"), config.settings.get("epochs")]
+    known = all(isinstance(number, int) for number in epochs)
+    modeldir.note_unfinished(folder, f"in epoch {epochs[0]} of {epochs[1]}" if known else None)
+    return Vectors(words, matrix)
 
 
 def _read_ngrams(

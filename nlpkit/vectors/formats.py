@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nlpkit import folders, textio
+from nlpkit import modeldir, textio
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors import folder
 from nlpkit.vectors.settings import VectorFormat
@@ -88,7 +88,7 @@ def load(path: str, *, errors: str = "strict", trained: bool = False) -> Vectors
 
     >>> load("glove.6B.50d.txt").get("the")  # doctest: +SKIP
     """
-    folders.recover(path)
+    path = os.fspath(modeldir.find_model(path))
     if os.path.isdir(path):
         from nlpkit.vectors import spacy
 

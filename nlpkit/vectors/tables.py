@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nlpkit import schema
+from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
 from nlpkit.nn.inference import read_arrays
 from nlpkit.registry import CLASSIFIER, GPT, NAMES, TAGGER
@@ -29,6 +29,11 @@ _BYTES = 256
 
 def read_table(folder: Path, kind: str) -> Vectors:
     """The embeddings of a model folder; a model that has none of words is an error."""
+    if kind not in _ROWS and kind.endswith(modeldir.CHECKPOINT):
+        raise NlpkitError(
+            f"{folder} is a {schema.plain(kind)} with no vectors in it to use",
+            hint="its training again with `resume`, to the end",
+        )
     if kind not in _ROWS:
         raise NlpkitError(
             f"{folder} is a {schema.plain(kind)} model, not word vectors",

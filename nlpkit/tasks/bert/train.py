@@ -174,23 +174,18 @@ class BertRun(Run):
             )
             assert idx is not None
             assert targets is not None
-            logits, pairs = self.model_outputs(idx, places, segments, inside)
+            states, pairs = _outputs(self.model, idx, places, segments, inside)
             counted = targets != IGNORED
-            nats += float(F.cross_entropy(logits[counted], targets[counted], reduction="sum"))
-            right += float((logits.argmax(dim=-1) == targets)[counted].sum())
-            tokens += float(counted.sum())
+            logits, wanted = self.model.predict(states[counted]), targets[counted]
+            nats += float(F.cross_entropy(logits, wanted, reduction="sum"))
+            right += float((logits.argmax(dim=-1) == wanted).sum())
+            tokens += len(wanted)
             if follows is not None and pairs is not None:
                 told += float((pairs.argmax(dim=-1) == follows).sum())
         self.scores = {"heldout_accuracy": right / max(1.0, tokens)}
         if self.settings.next_sentence:
             self.scores["next_sentence_accuracy"] = told / rows
         return nats / max(1.0, tokens)
-
-    def model_outputs(
-        self, idx: Tensor, places: Tensor | None, segments: Tensor | None, inside: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Logits of masked tokens (B, K, V) and of what follows (B, 2)."""
-        return _outputs(self.model, idx, places, segments, inside)
 
     def common_settings(self) -> dict[str, Any]:
         """What a run that goes on with this one's checkpoint must have in common with it."""
@@ -208,20 +203,29 @@ class BertRun(Run):
         """The trained model, and how it came about."""
         loss = self.evaluate()
         self.outcome = f"{self.describe(loss)}; {self.baselines.describe()}; "
+        base = asdict(self.baselines)
+        return self._described(
+            {
+                "heldout_loss": loss,
+                **self.scores,
+                **{f"baseline_{name}": value for name, value in base.items()},
+            }
+        )
+
+    def unfinished(self) -> BertModel:
+        """The model as it is, its held-out loss not measured."""
+        return self._described({})
+
+    def _described(self, metrics: dict[str, float]) -> BertModel:
         bert = BertModel(self.model.eval(), self.codec)
         recorded = {n: v for n, v in asdict(self.settings).items() if v is not None}
         recorded.pop("muon_lr")
-        base = self.baselines
         bert.config = modeldir.ModelConfig(
             kind=registry.BERT,
             settings={**recorded, **bert.describe()},
             seed=self.settings.seed,
             data_hash=self.data_hash(),
-            metrics={
-                "heldout_loss": loss,
-                **self.scores,
-                **{f"baseline_{name}": value for name, value in asdict(base).items()},
-            },
+            metrics=metrics,
         )
         return bert
 
@@ -247,8 +251,9 @@ class _Losses(nn.Module):
         follows: Tensor | None,
     ) -> Tensor:
         """The mean loss of masked tokens, and that of next sentences added."""
-        logits, pairs = _outputs(self.model, idx, places, segments, inside)
-        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
+        states, pairs = _outputs(self.model, idx, places, segments, inside)
+        counted = targets != IGNORED
+        loss = self.model.masked_loss(states[counted], targets[counted])
         if pairs is not None and follows is not None:
             loss = loss + F.cross_entropy(pairs, follows)
         return loss
@@ -261,10 +266,13 @@ def _outputs(
     segments: Tensor | None,
     inside: Tensor | None,
 ) -> tuple[Tensor, Tensor | None]:
-    """Only states that are asked for are computed in the last layer: masked ones, and [CLS]."""
+    """States of masked tokens (B, K, C), and logits of what follows (B, 2).
+
+    Only states that are asked for are computed in the last layer: masked ones, and [CLS].
+    """
     assert places is not None
     if model.next_sentence is None:
-        return model.predict(model(idx, segments, inside, places)), None
+        return model(idx, segments, inside, places), None
     first = torch.zeros_like(places[:, :1])
     states = model(idx, segments, inside, torch.cat([first, places], dim=1))  # (B, 1 + K, C)
-    return model.predict(states[:, 1:]), model.follows(states)
+    return states[:, 1:], model.follows(states)

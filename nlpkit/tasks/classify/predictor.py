@@ -253,6 +253,7 @@ class Classifier(modeldir.Model):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Classifier:
         """A classifier from its folder."""
+        path = modeldir.find_model(path)
         config = modeldir.load_config(path, kind=CLASSIFIER)
         if "encoder" in config.settings:
             from nlpkit.tasks.classify.pretrained import PretrainedClassifier

@@ -22,7 +22,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.models.finetune import PretrainedEncoder, Reading, read_tuned
 from nlpkit.models.finetune_states import padded_batches
 from nlpkit.nn.layer_mix import LayerMix
-from nlpkit.nn.quantized import Quantize, quantize
+from nlpkit.nn.quantized import Quantize, pack, quantize
 from nlpkit.registry import CLASSIFIER
 from nlpkit.tasks.classify.data import Text, two_texts
 from nlpkit.tasks.classify.features import BagMaker
@@ -47,7 +47,7 @@ class TextNetwork(nn.Module):
     def forward(self, idx: Tensor, segments: Tensor, mask: Tensor) -> Tensor:
         layers = self.encoder(idx, segments, mask)  # (L, B, T, C)
         scores: Tensor = self.head(layers, mask)
-        return scores
+        return scores.float()
 
 
 class TextHead(nn.Module):
@@ -116,6 +116,10 @@ class PretrainedClassifier(modeldir.Model):
     def quantize(self, kind: Quantize) -> None:
         """Smaller numbers; the model can then be used, not saved."""
         quantize(self.network, kind)
+
+    def pack(self) -> None:
+        """The same numbers in a quicker order; the model can then be used, not saved."""
+        pack(self.network)
 
     def predict(
         self, texts: Sequence[Text], *, threshold: float = 0.5

@@ -97,6 +97,7 @@ class TextModel(modeldir.Model):
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> TextModel:
         """Read a model folder, a GPT's too."""
+        path = modeldir.find_model(path)
         kind = modeldir.load_config(path, check_files=False).kind
         if cls is TextModel and kind == registry.GPT:
             return GptModel.load(path, device)

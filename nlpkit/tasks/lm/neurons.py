@@ -9,7 +9,7 @@ another part.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from nlpkit.errors import NlpkitError
 _URL = re.compile(r"\b(?:https?://|www\.)\S+")
 _COMMENT = re.compile(r"#[^\n]*|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LEAST = 1e-9
+_OPENING, _QUOTES = ("“", "``", "«"), ('"', "“", "”", "``", "''", "«", "»")
+_BRACKETS, _CLOSE = ("(", "[", "{", "-LRB-"), (")", "]", "}", "-RRB-")
 
 
 def text_features(text: str) -> dict[str, np.ndarray]:
@@ -58,6 +60,37 @@ def text_features(text: str) -> dict[str, np.ndarray]:
     return found
 
 
+def word_features(tokens: Sequence[str]) -> dict[str, np.ndarray]:
+    """Features of each word of a text.
+
+    >>> found = word_features(["He", "met", "(", "Mr.", "Ford", ")", "."])
+    >>> found["brackets"].tolist(), found["capital"].tolist()[:5]
+    ([0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 1.0, 1.0])
+    """
+    found = {name: np.zeros(len(tokens)) for name in ("quotes", "brackets", "sentence")}
+    quoted, depth, since_stop = False, 0, 0
+    for place, token in enumerate(tokens):
+        is_quote = token in _QUOTES
+        quoted = (token in _OPENING or (token == '"' and not quoted)) if is_quote else quoted
+        depth = max(0, depth - (token in _CLOSE))
+        found["quotes"][place] = float(quoted and not is_quote)
+        found["brackets"][place] = float(depth > 0)
+        found["sentence"][place] = since_stop
+        depth += token in _BRACKETS
+        since_stop = 0 if token in (".", "!", "?") else since_stop + 1
+    checks: dict[str, Callable[[str], bool]] = {
+        "capital": lambda token: token[:1].isupper(),
+        "upper": lambda token: len(token) > 1 and token.isupper(),
+        "digit": lambda token: any(letter.isdigit() for letter in token),
+        "punctuation": lambda token: not any(letter.isalnum() for letter in token),
+        "url": lambda token: _URL.match(token) is not None,
+    }
+    for name, check in checks.items():
+        found[name] = np.array([float(check(token)) for token in tokens])
+    found["length"] = np.array([float(len(token)) for token in tokens])
+    return found
+
+
 def _inside(pattern: re.Pattern[str], text: str) -> np.ndarray:
     marks = np.zeros(len(text))
     for match in pattern.finditer(text):
@@ -81,24 +114,30 @@ def correlate(states: np.ndarray, feature: np.ndarray) -> np.ndarray:
     return found.round(12)
 
 
+def token_features(tokens: Sequence[str]) -> dict[str, np.ndarray]:
+    """The features of the text that tokens make together, where each of them begins."""
+    text = "".join(tokens)
+    starts = np.cumsum([0, *(len(token) for token in tokens[:-1])])
+    starts = np.minimum(starts, max(0, len(text) - 1))
+    return {name: values[starts] for name, values in text_features(text).items()}
+
+
 def find_neurons(
-    states: np.ndarray, tokens: Sequence[str], count: int = 10
+    states: np.ndarray, features: Mapping[str, np.ndarray], count: int = 10
 ) -> list[dict[str, Any]]:
-    """The units (layers, T, units) that follow a feature best, by the first half of the text.
+    """The units (layers, T, units) that follow a feature (T,) best, by the first half of the text.
 
     ``correlation`` is that in the second half, which had no part in the choice.
     """
-    text = "".join(tokens)
-    if len(tokens) < 100:
-        raise NlpkitError(f"{len(tokens)} tokens are too few to find anything in", hint="a page")
-    starts = np.cumsum([0, *(len(token) for token in tokens[:-1])])
-    starts = np.minimum(starts, max(0, len(text) - 1))
+    if states.shape[1] < 100:
+        raise NlpkitError(
+            f"{states.shape[1]} tokens are too few to find anything in", hint="a page"
+        )
     layers, length, units = states.shape
     flat = states.transpose(1, 0, 2).reshape(length, layers * units)
     half = length // 2
     rows = []
-    for name, values in text_features(text).items():
-        feature = values[starts]
+    for name, feature in features.items():
         if not (feature[:half].std() and feature[half:].std()):
             continue  # it does not occur, or always
         chosen = correlate(flat[:half], feature[:half])

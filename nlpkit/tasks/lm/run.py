@@ -137,6 +137,12 @@ class LmRun(Run):
         self._describe(loss, more)
         if "levels" in more:
             self.outcome = f"{more['levels'][-1] - 1:,} n-grams; {self.outcome}"
+        self.model.model.requires_grad_(False)
+        return self.model
+
+    def unfinished(self) -> TextModel:
+        """The model as it is, its held-out loss not measured."""
+        self._describe(None, {})
         return self.model
 
     def _describe(self, loss: float | None, more: dict[str, Any]) -> None:
@@ -153,7 +159,6 @@ class LmRun(Run):
             metrics={} if loss is None else {"heldout_loss": loss},
         )
         self.outcome = "" if loss is None else f"held-out loss {loss:.4f} nats per token; "
-        self.model.model.requires_grad_(False)
 
 
 class GptRun(LmRun):

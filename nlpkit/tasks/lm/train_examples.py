@@ -92,9 +92,17 @@ class ExamplesRun(LmRun):
     def result(self) -> TextModel:
         """The model, its loss on held-out completions, and how it came about."""
         loss = examples_loss(self.model, self.heldout) if self.heldout else None
-        end = self.model.codec.decode([end_token(self.model.codec)])
-        self._describe(loss, {"end": end})
+        self._describe(loss, self._end())
+        self.model.model.requires_grad_(False)
         return self.model
+
+    def unfinished(self) -> TextModel:
+        """The model as it is, its held-out loss not measured."""
+        self._describe(None, self._end())
+        return self.model
+
+    def _end(self) -> dict[str, str]:
+        return {"end": self.model.codec.decode([end_token(self.model.codec)])}
 
 
 def prepare_examples(

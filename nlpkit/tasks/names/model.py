@@ -83,6 +83,7 @@ class NamesModel(modeldir.Model):
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> NamesModel:
         """Read a model folder."""
+        path = modeldir.find_model(path)
         config = modeldir.load_config(path, kind=NAMES)
         settings = read_architecture(path, config, NamesSettings)
         alphabet = Alphabet.read(Path(path) / Alphabet.file)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 _SHOWN = 10  # samples whose nearest training name is looked up
-_BAR = 30
 COLOURS = ("#2a78c2", "#e08e0b")  # samples, training names
 
 
@@ -56,26 +55,6 @@ def _beside(samples: Iterable[Any], names: Iterable[Any]) -> dict[str, list[floa
         str(value): [count[value] / total for count, total in zip(counts, totals, strict=True)]
         for value in values
     }
-
-
-def show(record: dict[str, Any]) -> str:
-    """The report as text."""
-    lines = [
-        f"{record['samples']} samples, {100 * record['known']:.1f}% of them training names, "
-        f"{100 * record['distinct']:.1f}% different",
-        "",
-        "sample, nearest training name, edit distance",
-        *(f"  {row['name']}\t{row['nearest']}\t{row['distance']}" for row in record["nearest"]),
-    ]
-    for title in ("lengths", "letters"):
-        shares = record[title]
-        highest = max(max(pair) for pair in shares.values())
-        lines += ["", f"{title}: samples ▇, training names ░"]
-        for value, pair in shares.items():
-            for share, mark in zip(pair, "▇░", strict=True):
-                bar = mark * round(_BAR * share / highest)
-                lines.append(f"  {value if mark == '▇' else '':>3} {bar} {100 * share:.1f}%")
-    return "\n".join(lines) + "\n"
 
 
 def draw(record: dict[str, Any], path: str) -> None:

@@ -118,18 +118,26 @@ class NamesRun(Run):
 
     def result(self) -> NamesModel:
         """The model, its loss on the names held out, and how it came about."""
-        named, loss = self.named, self.named.loss(self.heldout)
+        loss = self.named.loss(self.heldout)
+        self._describe({"heldout_loss": loss})
+        self.named.curve = []
+        self.outcome = f"held-out loss {loss:.4f} nats per character; "
+        self.named.model.requires_grad_(False)
+        return self.named
+
+    def unfinished(self) -> NamesModel:
+        """The model as it is, its held-out loss not measured."""
+        self._describe({})
+        return self.named
+
+    def _describe(self, metrics: dict[str, float]) -> None:
         # by the names of settings, so that the file serves as a file of settings
         recorded = {name: value for name, value in vars(self.settings).items() if value is not None}
         recorded.pop("muon_lr")
-        named.config = modeldir.ModelConfig(
+        self.named.config = modeldir.ModelConfig(
             kind=NAMES,
-            settings={**recorded, "architecture": named.model.settings.to_dict()},
+            settings={**recorded, "architecture": self.named.model.settings.to_dict()},
             seed=self.settings.seed,
             data_hash=self.data_hash(),
-            metrics={"heldout_loss": loss},
+            metrics=metrics,
         )
-        named.curve = []
-        self.outcome = f"held-out loss {loss:.4f} nats per character; "
-        named.model.requires_grad_(False)
-        return named

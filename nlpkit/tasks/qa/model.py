@@ -167,6 +167,7 @@ class QaModel(modeldir.Model):
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> QaModel:
         """Read a model folder."""
+        path = modeldir.find_model(path)
         config = modeldir.load_config(path, kind=registry.QA)
         where = f"{Path(path) / modeldir.CONFIG}: settings"
         values = dict(config.settings)

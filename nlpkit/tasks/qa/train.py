@@ -102,7 +102,7 @@ class QaRun(Run):
         targets = torch.tensor([self._targets[row] for row in batch.rows.tolist()])
         first, last = targets.to(self.device).unbind(dim=1)
         start, end = self.network(idx, segments, mask)
-        loss = F.cross_entropy(start, first) + F.cross_entropy(end, last)
+        loss = F.cross_entropy(start.float(), first) + F.cross_entropy(end.float(), last)
         return loss / 2, len(batch.rows)
 
     def _dev_answers(self) -> list[Answers]:
@@ -124,19 +124,24 @@ class QaRun(Run):
 
     def result(self) -> QaModel:
         """The trained model, with the best weights and a threshold when there was held-out data."""
-        metrics: dict[str, Any] = {"questions": len(self.questions)}
-        # without held-out data an answer is given if it scores more than none
+        if not self.dev:
+            return self.unfinished()
+        threshold, f1 = self._measure(self._dev_answers())
+        return self._described(threshold, {"dev_f1": f1})
+
+    def unfinished(self) -> QaModel:
+        """The model as it is: an answer is given if it scores more than none."""
         some_without = any(not question.answers for question in self.questions)
-        threshold: float | None = 0.0 if some_without else None
-        if self.dev:
-            threshold, metrics["dev_f1"] = self._measure(self._dev_answers())
+        return self._described(0.0 if some_without else None, {})
+
+    def _described(self, threshold: float | None, metrics: dict[str, float]) -> QaModel:
         model = QaModel(self.network.eval(), self.settings, threshold)
         model.config = modeldir.ModelConfig(
             kind=registry.QA,
             settings=model.describe(),
             seed=self.settings.seed,
             data_hash=self.data_hash(),
-            metrics=metrics,
+            metrics={"questions": len(self.questions), **metrics},
         )
         return model
 

@@ -68,7 +68,7 @@ class TagHead(nn.Module):
             padding = None if mask.all() else mask  # encoders are faster without
             states = self.dropout(self.context(states, padding))
         scores: Tensor = self.parts(self.output(states))
-        return scores
+        return scores.float()  # whatever the arithmetic of the layers below
 
     def loss(self, scores: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         """Mean loss a token against the right tags (B, T)."""

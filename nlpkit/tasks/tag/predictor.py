@@ -250,6 +250,7 @@ class Tagger(modeldir.Model):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Tagger:
         """A tagger from its folder."""
+        path = modeldir.find_model(path)
         config = modeldir.load_config(path, kind=TAGGER)
         if "encoder" in config.settings and isinstance(config.settings["encoder"], dict):
             from nlpkit.tasks.tag.pretrained import PretrainedTagger

@@ -124,7 +124,10 @@ def _sentence(
         raise NlpkitError(
             f"{where}: no entities in it", hint='{"text": "...", "entities": [[0, 2, "ORG"]]}'
         )
-    spans = [_span(entity, text, where) for entity in row.record[found] or []]
+    entities = row.record[found] or []
+    if not isinstance(entities, list):
+        raise NlpkitError(f"{where}: {found} is no list", hint='[[0, 2, "ORG"]]')
+    spans = [_span(entity, text, where) for entity in entities]
     return _tagged_text(text, spans, where)
 
 
