@@ -6,17 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chaos.kills import Attack, Report, Target, table
+from chaos.kills import TRAINERS, Attack, Report, Target, table
+from model_kinds import kinds
 from warm import Warm
 
 TRAINER = "names lstm"
 
 
 def die_late(target: Target, changes: int) -> Report:
-    """Death before each of the last changes: the model is written, the checkpoint deleted."""
+    """Death before every other of the last changes: the model written, the checkpoint deleted."""
     report = Report()
-    for number in range(target.changes - changes + 1, target.changes + 1):
-        fault = replace(target.fault, die_before=number, no_exchange=number % 2 == 0)
+    for number in range(target.changes - changes + 1, target.changes + 1, 2):
+        fault = replace(target.fault, die_before=number, no_exchange=number % 4 < 2)
         target.attack(Attack(fault, replaces=True), report)
     return report
 
@@ -26,10 +27,14 @@ def target(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Target:
     return Target(TRAINER, warm, tmp_path_factory.mktemp("chaos"))
 
 
+def test_every_trainer_is_attacked() -> None:
+    assert {kind.command for kind in TRAINERS.values()} == {kind.command for kind in kinds()}
+
+
 def test_a_model_survives_its_trainer(target: Target) -> None:
-    report = die_late(target, 14)
+    report = die_late(target, 24)
     assert not report.faults
-    assert report.counts["old"] + report.counts["new"] == report.counts["deaths"] == 14
+    assert report.counts["old"] + report.counts["new"] == report.counts["deaths"] == 12
     assert report.counts["resumed"] == report.counts["identical"] > 0
 
 
@@ -46,7 +51,7 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost(target: Target) -> None:
 
 def test_a_writer_that_is_not_atomic_is_caught(warm: Warm, tmp_path: Path) -> None:
     target = Target(TRAINER, warm, tmp_path, patch="chaos.careless:write_in_place")
-    report = die_late(target, 8)
+    report = die_late(target, 18)
     assert report.counts["neither"] > 0
     assert any("neither the old model nor the new one" in fault for fault in report.faults)
 

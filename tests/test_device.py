@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -101,3 +104,19 @@ def test_commands_say_where_and_tell_how_much_there_is_to_do(
     names, work = zip(*asked, strict=True)
     assert names == ("auto", "auto", "auto", "cpu")
     assert 0 < work[0] < work[1]
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGILL)
+
+
+def fail() -> None:
+    raise RuntimeError
+
+
+@pytest.mark.parametrize(("attempt", "works"), [(bool, True), (die, False), (fail, False)])
+def test_a_processor_that_dies_of_bfloat16_does_so_in_another_process(
+    monkeypatch: pytest.MonkeyPatch, attempt: Callable[[], None], works: bool
+) -> None:
+    monkeypatch.setattr(device, "_compute_in_bfloat16", attempt)
+    assert device._bfloat16_works.__wrapped__() == works

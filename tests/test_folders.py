@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -229,3 +232,18 @@ def test_the_environment_chooses_the_fault(
     assert done.returncode == code
     assert message in done.stderr.decode()
     assert (tmp_path / "file.txt").exists() == (code == 0)
+
+
+def test_a_signal_waits_until_the_temporary_folder_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(**options: Any) -> str:
+        made = mkdtemp(**options)
+        os.kill(os.getpid(), signal.SIGINT)
+        return str(made)
+
+    mkdtemp = tempfile.mkdtemp
+    monkeypatch.setattr(tempfile, "mkdtemp", make)
+    with pytest.raises(KeyboardInterrupt), folders.atomic_folder(tmp_path / "m"):
+        pass
+    assert not list(tmp_path.iterdir())

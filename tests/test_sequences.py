@@ -134,6 +134,7 @@ def test_hashes_are_these_numbers_on_every_machine() -> None:
         17306041243353289198,
     ]
     assert hashing("cold food horrible service".split(), 50) == [42, 8, 33, 2]
+    assert stable_hash("\ud800") != stable_hash("\ud801"), "half a pair from JSON is a token, too"
 
 
 @given(st.lists(st.text()), st.integers(1, 1000))

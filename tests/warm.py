@@ -19,6 +19,7 @@ import errno
 import importlib
 import json
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -29,43 +30,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
-HEAVY = (
-    "torch._dynamo",  # the first optimizer imports it
-    "nlpkit.tasks.names.model",
-    "nlpkit.tasks.names.sample",
-    "nlpkit.tasks.lm.train",
-    "nlpkit.tasks.lm.model",
-    "nlpkit.tasks.tag.train",
-    "nlpkit.tasks.tag.predictor",
-    "nlpkit.tasks.classify.train",
-    "nlpkit.tasks.bert.train",
-    "nlpkit.word2vec.model",
-    "nlpkit.word2vec.cpu",
-    "nlpkit.vectors.formats",
-    "nlpkit.vectors.query",
-    "nlpkit.cli.names",
-    "nlpkit.cli.gpt",
-    "nlpkit.cli.gpt_train",
-    "nlpkit.cli.gpt_use",
-    "nlpkit.cli.bert",
-    "nlpkit.cli.tag",
-    "nlpkit.cli.classify",
-    "nlpkit.cli.word2vec",
-    "nlpkit.cli.vectors",
-    "nlpkit.cli.info",
-    "safetensors.torch",
-)
-THREADED = (
-    "NAMES_TRAIN",
-    "GPT_TRAIN",
-    "GPT_SAMPLE",
-    "GPT_SCORE",
-    "TAG_TRAIN",
-    "CLASSIFY_TRAIN",
-    "BERT_TRAIN",
-    "BERT_SCORE",
-    "WORD2VEC_TRAIN",
-)
+HEAVY = ("torch._dynamo", "safetensors.torch")  # the first optimizer imports the first
 # What Python's audit hooks call the operations that change something on a disk.
 CHANGES = (
     "open",
@@ -113,8 +78,7 @@ class Warm:
 
     def __init__(self) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
-        # every option has its variable: one thread, so that results are the same everywhere
-        environment |= {f"NLPKIT_{command}_THREADS": "1" for command in THREADED}
+        self._environment = environment
         self._server = subprocess.Popen(
             [sys.executable, __file__],
             stdin=subprocess.PIPE,
@@ -162,6 +126,8 @@ class Warm:
                 "aside": aside,
                 "timeout": timeout,
                 "fault": asdict(fault or Fault()),
+                # variables that a test has set
+                "environment": dict(os.environ.items() - self._environment.items()),
             }
             self._server.stdin.write(json.dumps(request).encode() + b"\n")
             self._server.stdin.flush()
@@ -186,10 +152,23 @@ class Warm:
 # --- the server ---------------------------------------------------------------------------------
 
 
+def one_thread() -> dict[str, str]:
+    """Every option has its variable: with one thread results are the same everywhere."""
+    from fuzz.commands import find_commands
+
+    threaded = [command.name for command in find_commands() if command.find("threads")]
+    return {f"NLPKIT_{name.replace(' ', '_').upper()}_THREADS": "1" for name in threaded}
+
+
 def serve() -> None:
     """Read requests from standard input, answer with exit codes."""
-    for name in HEAVY:
-        importlib.import_module(name)
+    import nlpkit
+
+    own = [one.name for one in pkgutil.walk_packages(nlpkit.__path__, "nlpkit.")]
+    for name in (*HEAVY, *own):
+        if not name.endswith("__main__"):
+            importlib.import_module(name)
+    os.environ.update(one_thread())
     answers = os.fdopen(os.dup(1), "w")
     requests = os.fdopen(os.dup(0), "r")
     for line in requests:
@@ -218,6 +197,7 @@ def _run(request: dict[str, Any]) -> NoReturn:
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     os.chdir(request["folder"])
+    os.environ.update(request["environment"])
     sys.argv = ["nlpkit", *request["arguments"]]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     fault = Fault(**request["fault"])

@@ -46,6 +46,12 @@ SHORT = {
     "tag": ["--epochs", "2", "--affixes", "no", "--batch-tokens", "32"],
     "classify": ["--epochs", "3"],
     "word2vec": ["--epochs", "2", "--checkpoint-every", "0.001"],
+    "lm": ["--max-iters", "4"],
+    "bert": ["--max-iters", "4"],
+    "elmo": ["--epochs", "2"],
+    "qa": ["--epochs", "2"],
+    "seq2seq": ["--max-iters", "4"],
+    "vectors": ["--epochs", "3"],
 }
 TRAINERS = {
     "names gpt": Kind("names", ("--model", "gpt")),
@@ -57,6 +63,16 @@ TRAINERS = {
     "classify bow": Kind("classify", ("--model", "bow")),
     "classify cnn": Kind("classify", ("--model", "cnn")),
     "word2vec": Kind("word2vec", ("--threads", "1")),
+    "documents": Kind("word2vec", ("--documents", "--threads", "1")),
+    "glove": Kind("vectors", ("--method", "glove")),
+    "lm lstm": Kind("lm", ("--model", "lstm")),
+    "lm mlp": Kind("lm", ("--model", "mlp")),
+    "seq2seq lstm": Kind("seq2seq", ("--model", "lstm")),
+    "seq2seq transformer": Kind("seq2seq", ("--model", "transformer")),
+    "bert": Kind("bert", ()),
+    "elmo": Kind("elmo", ()),
+    "qa": Kind("qa", ()),
+    "classify bert": Kind("classify", ("--pretrained", "tiny.bert")),
 }
 CHECKPOINT = f"{MODEL}.checkpoint"
 RANDOM_DEATHS = 8  # of each trainer, at any moment

@@ -17,6 +17,7 @@ from nlpkit.models.elmo_model import ElmoModel
 from nlpkit.models.finetune import BertEncoder, PretrainedEncoder, open_encoder
 from nlpkit.models.finetune_rates import layer_rates, parse_freeze
 from nlpkit.models.settings import ModelSettings
+from nlpkit.nn.quantized import PackedLinear
 from nlpkit.tasks.classify.data import Example, pair_of, read_examples
 from nlpkit.tasks.classify.predictor import Classifier
 from nlpkit.tasks.classify.pretrained import TextHead
@@ -187,6 +188,17 @@ def test_smaller_numbers_change_probabilities_a_little(tmp_path: Path, kind: str
     after = found.probabilities(texts)
     assert np.abs(before - after).max() < 0.1
     assert (before.argmax(axis=1) == after.argmax(axis=1)).mean() >= 0.95
+
+
+def test_packed_weights_change_nothing() -> None:
+    encoder = BertEncoder(tiny_bert([one.text for one in examples(80)], dim=64))
+    found = PretrainedRun(examples(20), encoder, TextTuning(epochs=1)).train()
+    texts = [example.text for example in examples(20, seed=3)]
+    before = found.probabilities(texts)
+    found.pack()
+    packed = [part for part in found.network.modules() if isinstance(part, PackedLinear)]
+    assert len(packed) >= 5, "the layers of a block"
+    np.testing.assert_allclose(found.probabilities(texts), before, atol=1e-5)
 
 
 def test_long_texts_are_cut_and_counted() -> None:

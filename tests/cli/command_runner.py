@@ -1,4 +1,8 @@
-"""Run the installed ``nlpkit`` as a person would: in a process of its own."""
+"""Run the installed ``nlpkit`` as a person would: in a process of its own.
+
+Commands that load torch, which takes a second or two, run in forks of a process that has it; what
+``new`` and ``shell`` run does not.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from warm import Warm
+
 TEXT = """\
 The king sat in the old house, and the queen read a book.
 "Don't you know?" said the queen; "it's Mr. Smith's house."
 
 Naïve cafés cost $5.50 in the U.S. -- or 3.14 in 東京 👍🏽!
 """
+HEAVY = "names gpt lm tag classify word2vec vectors bert elmo qa seq2seq".split()
 _installed = Path(sys.executable).with_name("nlpkit")
 NLPKIT = [str(_installed)] if _installed.exists() else [sys.executable, "-m", "nlpkit"]
 
@@ -28,12 +35,21 @@ class Result:
 class Runner:
     """``run("tokenize", "--lower", input="Hi")`` in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, warm: Warm | None = None) -> None:
+        self.folder, self._warm = folder, warm
 
     def __call__(
         self, *arguments: str, input: str | bytes = b"", env: dict[str, str] | None = None
     ) -> Result:
+        if self._warm and env is None and arguments[:1] and arguments[0] in HEAVY:
+            done = self._warm.run(self.folder, *arguments, input=input, timeout=120)
+            return Result(done.code, done.out, done.err)
+        return self.new(*arguments, input=input, env=env)
+
+    def new(
+        self, *arguments: str, input: str | bytes = b"", env: dict[str, str] | None = None
+    ) -> Result:
+        """The command in a new process, whatever it loads."""
         return self._finish([*NLPKIT, *arguments], input, env)
 
     def shell(self, line: str, input: str | bytes = b"") -> Result:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_runner import TEXT, Runner
+from warm import Warm
 
 from nlpkit import modeldir
 from nlpkit.text.subwords import Subwords
@@ -13,8 +14,8 @@ from nlpkit.text.vocab import Vocab
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Runner:
-    return Runner(tmp_path)
+def run(tmp_path: Path, warm: Warm) -> Runner:
+    return Runner(tmp_path, warm)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from command_runner import TEXT, Runner
 
 from nlpkit.samples import sample_folder
+from nlpkit.text.subwords import Subwords
 
 # every command that reads text or ids, with what it needs besides
 READERS = {
@@ -278,6 +280,17 @@ def test_what_is_longer_than_any_word_is_cut_for_bpe(run: Runner) -> None:
     assert len(run.ok("bpe", "encode", "-m", "t.json", input="." * 200_000).split()) < 2000
 
 
+def test_a_place_that_cannot_be_written_is_found_before_a_second_file_is(run: Runner) -> None:
+    run.write("v.txt", "a 1 0\nb 0 1\n")
+    run.write("pairs.tsv", "a\tb\t3\na\ta\t9\nb\tb\t8\n")
+    evaluate = ["vectors", "evaluate", "similarity", "pairs.tsv", "-m", "v.txt", "--items", "items"]
+    assert "is a directory" in run.fails(*evaluate, "-o", ".")
+    assert "the name of the file to write is empty" in run.fails(*evaluate, "-o", "")
+    assert not (run.folder / "items").exists()
+    run.ok(*evaluate, "-o", "table")
+    assert (run.folder / "items").read_text().count("\n") == 3
+
+
 def test_ids_of_tokens_that_hold_line_ends(run: Runner) -> None:
     run.write("v", "a\\nb\t2\tescaped\na\\nb\t1\n")
     assert run.ok("decode", "-V", "v", input="0 1\n") == "a▁b a\\nb\n"
@@ -288,6 +301,11 @@ def test_files_that_are_no_models(run: Runner) -> None:
     assert "no such subword model: x.json" in run.fails("bpe", "encode", "-m", "x.json")
     run.write("x.json", "[]")
     assert "is not a tokenizer.json" in run.fails("bpe", "decode", "-m", "x.json")
+    Subwords.train(["abab abab"] * 5, vocab_size=260).save(str(run.folder / "x.json"))
+    made = json.loads((run.folder / "x.json").read_text(encoding="utf-8"))
+    made["model"]["continuing_subword_prefix"] = "xxxx"
+    run.write("x.json", json.dumps(made))
+    assert "a merge does not have the prefix 'xxxx'" in run.fails("bpe", "encode", "-m", "x.json")
     assert "no such model: m.model" in run.fails("info", "m.model")
     assert "is not a model folder" in run.fails("info", ".")
     (run.folder / "m.model").mkdir()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command_runner import Runner
 from model_kinds import MODEL, Kind, kinds, weights, write_data
-from warm import Fault, Outcome, Warm
+from warm import Fault, Outcome, Warm, one_thread
 
 KINDS = kinds()
 RESUMABLE = [kind for kind in KINDS if kind.has_steps]
@@ -52,9 +52,13 @@ def test_a_model_is_trained_and_another_process_uses_it(kind: Kind, trained: Tra
 
 
 @pytest.mark.parametrize("kind", by_name(FIRST))
-def test_a_new_process_does_what_a_fork_does(kind: Kind, trained: Trained) -> None:
+def test_a_new_process_does_what_a_fork_does(
+    kind: Kind, trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = trained(kind)
     arguments, text = kind.use()
+    for name, value in one_thread().items():
+        monkeypatch.setenv(name, value)
     assert Runner(folder).ok(*arguments, input=text) == trained.warm.ok(
         folder, *arguments, input=text
     )

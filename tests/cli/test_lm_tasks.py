@@ -155,6 +155,94 @@ def test_attention_of_encoders_adds_up_to_one(
     assert "layers" in refused.err
 
 
+@pytest.fixture(scope="module")
+def recurrent(warm: Warm, labelled: Path) -> Path:
+    """A tagger and a classifier that read both ways, beside the other models."""
+    few = ["--hidden", "6", "--epochs", "2"]
+    warm.ok(labelled, "tag", "train", "tagged.txt", "-o", "lstm.model", "--encoder", "lstm", *few)
+    warm.ok(labelled, "classify", "train", "texts.tsv", "-o", "gru.model", "--model", "gru", *few)
+    return labelled
+
+
+@pytest.mark.parametrize(
+    ("command", "model", "names"),
+    [
+        ("tag", "lstm.model", ["input", "forget", "output", "cell", "state"]),
+        ("classify", "gru.model", ["reset", "update", "state"]),
+    ],
+)
+def test_gates_of_encoders_over_a_text(
+    warm: Warm, recurrent: Path, command: str, model: str, names: list[str]
+) -> None:
+    ask = (command, "inspect", model)
+    rows = [json.loads(line) for line in warm.ok(recurrent, *ask, "the old dog").splitlines()]
+    assert [row["gate"] for row in rows if row["layer"] == 1] == names
+    out = warm.ok(recurrent, *ask, "the old dog\na cat", "--cell", "12", "--json")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [row["token"].strip() for row in found] == ["the", "old", "dog", "a", "cat"]
+    assert all(list(row)[1:] == names for row in found)
+    warm.ok(recurrent, *ask, "the old dog", "--show", "gates", "--plot", "gates.svg")
+    assert "<svg" in (recurrent / "gates.svg").read_text(encoding="utf-8")
+    text = 'The dog ( an old one ) said 12 " Words here " to us .\n' * 20
+    out = warm.ok(recurrent, *ask, "-", "--find-neurons", "--format", "csv", "--header", input=text)
+    header, *lines = out.splitlines()
+    assert header == "feature,layer,unit,correlation,chosen_by"
+    assert {line.split(",")[0] for line in lines} & {"brackets", "quotes", "capital", "digit"}
+    assert all(1 <= int(line.split(",")[2]) <= 12 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tag", "inspect", "t.model", "a dog", "--show", "gates"], "no gates"),
+        (["tag", "inspect", "lstm.model", "a dog", "--show", "attention"], "no attention"),
+        (["tag", "inspect", "lstm.model", "a dog", "--cell", "13"], "has 12"),
+        (["tag", "inspect", "lstm.model", " "], "nothing to read"),
+        (["tag", "inspect", "lstm.model", "a dog", "--find-neurons"], "too few"),
+        (["classify", "inspect", "c.model", "a dog", "--find-neurons"], "no gates"),
+    ],
+)
+def test_what_an_encoder_has_not_is_one_line(
+    warm: Warm, recurrent: Path, arguments: list[str], message: str
+) -> None:
+    done = warm.run(recurrent, *arguments)
+    assert done.code == 1
+    assert message in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_what_is_inside_comes_as_rows(warm: Warm, recurrent: Path) -> None:
+    read = ("tag", "inspect", "t.model", "a dog", "--layer", "1", "--head", "1")
+    table = warm.ok(recurrent, *read, "--format", "table").splitlines()
+    assert table[0].split() == ["layer", "head", "token", "looks_at", "weight"]
+    assert len(table) == 2 + 4
+    steps = warm.ok(recurrent, "names", "inspect", "n.model", "Anna", "-f", "markdown", "-n", "2")
+    assert steps.splitlines()[0] == "| token | probability | expected |"
+    assert len(steps.splitlines()) == 2 + 5
+    gates = ("names", "inspect", "n.model", "Anna", "--show", "gates", "--cell", "1")
+    lines = warm.ok(recurrent, *gates, "-f", "tsv").splitlines()
+    assert [line.split("\t")[0] for line in lines] == [*"Anna", "↵"]
+
+
+def test_checks_and_facts_come_as_rows(warm: Warm, labelled: Path) -> None:
+    check = ("tag", "check", "tagged.txt", "tagged.txt")
+    lines = warm.ok(labelled, *check, "--format", "markdown").splitlines()
+    assert lines[0] == "tagged.txt"
+    assert lines[1] == "| measure | value | note |"
+    assert "tagged.txt against tagged.txt" in lines
+    facts = warm.ok(labelled, *check).splitlines()
+    assert facts[1].startswith("sentences\t")
+    records = [json.loads(line) for line in warm.ok(labelled, *check, "--json").splitlines()]
+    assert [record.get("sentences") for record in records][:2] == [int(facts[1].split("\t")[1])] * 2
+    out = warm.ok(labelled, "info", "n.model", "--format", "tsv")
+    rows = dict(line.split("\t")[:2] for line in out.splitlines() if line)
+    assert (rows["kind"], rows["layer"]) == ("names", "shape")
+    beside = warm.ok(labelled, "info", "n.model", "t.model", "--format", "csv").splitlines()
+    assert beside[:2] == ["setting,n.model,t.model", "kind,names,tagger"]
+    refused = warm.run(labelled, "info", "n.model", "--verify", "--format", "csv")
+    assert refused.code == 2
+
+
 def test_letters_of_a_name_are_looked_at(warm: Warm, labelled: Path) -> None:
     out = warm.ok(labelled, "names", "inspect", "n.model", "Anna", "--label", "f")
     assert [json.loads(line)["token"] for line in out.splitlines()] == [*"Anna", "\n"]

@@ -49,7 +49,10 @@ def test_train_sample_score_and_report_work_together(folder: Path) -> None:
     report = run("report", str(folder / "gpt"), "-n", "20", "--plot", str(picture), "--json")
     assert json.loads(report.stdout)["samples"] == 20
     assert picture.stat().st_size > 1000
-    assert "lengths" in run("report", str(folder / "gpt"), "-n", "5").stdout
+    assert "length\tsamples\ttraining names" in run("report", str(folder / "gpt"), "-n", "5").stdout
+    drawn = run("report", str(folder / "gpt"), "-n", "5", "--format", "table").stdout
+    assert "▇▇" in drawn
+    assert "░░" in drawn
 
 
 def test_prefixes_come_one_a_line(folder: Path) -> None:

@@ -139,6 +139,11 @@ def test_score_prefers_the_right_target(folder: Path) -> None:
     out = ok("score", str(folder / "m"), "-q", "--json", input="1 2\tone two\n1 2\ttwo one\n")
     right, wrong = (json.loads(line)["log_probability"] for line in out.splitlines())
     assert right > wrong
+    rows = ok(
+        "score", str(folder / "m"), "-q", "-f", "markdown", input="1 2\tone two\n"
+    ).splitlines()
+    assert rows[0] == "| log_probability | tokens | perplexity | source | target |"
+    assert rows[2].endswith("| 1 2 | one two |")
 
 
 def test_attention_is_shown_in_all_forms(folder: Path) -> None:

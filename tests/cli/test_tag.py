@@ -151,8 +151,8 @@ def test_check(folder: Path) -> None:
     bad = folder / "bad.conll"
     bad.write_text(NER + "Zed\tNNP\tO\nRio\tNNP\tI-LOC\n\n" + NER)
     result = run("check", str(folder / "ner.conll"), str(bad))
-    assert f"illegal\t{bad}: line 12: I-LOC after O" in result.stdout
-    assert "shared\t4 sentences" in result.stdout
+    assert f"illegal\t\t{bad}: line 12: I-LOC after O" in result.stdout
+    assert "shared\t4\tsentences" in result.stdout
     records = [json.loads(x) for x in run("check", str(bad), "--json").stdout.splitlines()]
     assert records[0]["sentences"] == 5
     assert records[0]["duplicates"] == 2

@@ -55,6 +55,7 @@ def test_spans_beside_tokens_are_counted_and_three_are_shown(tmp_path: Path) -> 
         ('{"tokens": ["a"], "ner_tags": [1]}', "tags are integers .*tag_names"),
         ('{"text": "a"}', "line 1: no entities in it"),
         ('{"text": "a", "entities": [[0, 9, "X"]]}', "is no span"),
+        ('{"text": "a", "entities": 3}', "line 1: entities is no list"),
         ('{"tokens": ["a\\tb"], "tags": ["O"]}', "a token is empty or has a tab"),
     ],
 )

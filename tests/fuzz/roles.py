@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .commands import Command, Parameter
 
-OUTPUTS = ("output", "plot", "keep", "answers", "rejected")
+OUTPUTS = ("output", "plot", "keep", "answers", "rejected", "items", "predictions", "metrics")
 # Work that a user may ask for without end: Ctrl-C is what ends it, not a limit.
 ENDLESS = (
     "epochs",

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from nlpkit.errors import NlpkitError
 from nlpkit.generate.causal_beam import search_beams
@@ -16,6 +17,8 @@ from nlpkit.models.build import build_model
 from nlpkit.models.recurrent import Recurrent
 from nlpkit.models.settings import ModelSettings
 from nlpkit.models.softmax import OutputLayer
+from nlpkit.nn.encoder_config import EncoderConfig
+from nlpkit.nn.inference import NumpyEncoder
 from nlpkit.tasks.lm.examples import (
     Example,
     ExampleBatches,
@@ -24,7 +27,12 @@ from nlpkit.tasks.lm.examples import (
 )
 from nlpkit.tasks.lm.inspect import gate_arrays, head_roles, position_table, step_records
 from nlpkit.tasks.lm.lanes import CarriedState, LaneBatches, lane_loss
-from nlpkit.tasks.lm.neurons import find_neurons, text_features
+from nlpkit.tasks.lm.neurons import (
+    find_neurons,
+    text_features,
+    token_features,
+    word_features,
+)
 from nlpkit.tasks.lm.novelty import TrainingIndex
 from nlpkit.tasks.lm.score import stream_losses
 from nlpkit.text.characters import Characters
@@ -63,11 +71,11 @@ def test_a_counter_of_columns_is_found_among_noise() -> None:
     random = np.random.default_rng(1)
     states = random.normal(size=(1, len(text), 6))
     states[0, :, 4] = 0.3 * column + 0.05 * states[0, :, 4]
-    best = find_neurons(states, list(text))[0]
+    best = find_neurons(states, token_features(text))[0]
     assert (best["feature"], best["layer"], best["unit"]) in (("line", 1, 5), ("word", 1, 5))
     assert best["correlation"] > 0.9
     with pytest.raises(NlpkitError, match="too few"):
-        find_neurons(states[:, :20], list(text[:20]))
+        find_neurons(states[:, :20], token_features(text[:20]))
 
 
 def test_features_know_brackets_urls_and_comments() -> None:
@@ -283,3 +291,53 @@ def test_the_longest_shared_passages_are_those_that_were_copied() -> None:
     assert index.new_share(known[:500], 12) == 0
     assert index.new_share(fresh, 12) == 1
     assert 0.4 < index.new_share(text, 16) < 0.7
+
+
+def test_features_of_words() -> None:
+    words = 'He said : " The NATO ( 12 members ) met . " They left . See www.example.org'.split()
+    found = word_features(words)
+    marked = {name: [w for w, on in zip(words, found[name], strict=True) if on] for name in found}
+    assert marked["quotes"] == "The NATO ( 12 members ) met .".split()
+    assert marked["brackets"] == ["12", "members"]
+    assert marked["capital"] == ["He", "The", "NATO", "They", "See"]
+    assert (marked["upper"], marked["digit"], marked["url"]) == (
+        ["NATO"],
+        ["12"],
+        ["www.example.org"],
+    )
+    stop = words.index(".")
+    assert found["sentence"][stop + 1 : stop + 4].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_gates_in_numpy_are_those_of_a_cell_that_is_stepped_by_hand(kind: str) -> None:
+    torch.manual_seed(1)
+    make = nn.LSTM if kind == "lstm" else nn.GRU
+    rnn = make(5, 4, num_layers=2, bidirectional=True, batch_first=True)
+    weights = {f"rnn.{name}": value.detach().numpy() for name, value in rnn.named_parameters()}
+    encoder = NumpyEncoder(EncoderConfig(kind, 5, 4, layers=2), weights)
+    table = torch.randn(7, 5)
+    encoder.watched = []
+    encoder(encoder.first(table.numpy()), np.arange(7)[None], np.array([7]))
+    assert len(encoder.watched) == 2
+    with torch.no_grad():
+        states, _ = rnn(table[None])
+        first = make(5, 4, batch_first=True)
+        names = {name: weights[f"rnn.{name}"] for name, _ in first.named_parameters()}
+        first.load_state_dict({name: torch.from_numpy(value) for name, value in names.items()})
+        ahead, _ = first(table[None])
+    assert np.allclose(encoder.watched[1]["state"], states[0], atol=1e-5)
+    seen = encoder.watched[0]
+    assert np.allclose(seen["state"][:, :4], ahead[0], atol=1e-5)
+    parts = [names[f"weight_{way}_l0"] for way in ("ih", "hh")]
+    before = np.concatenate([np.zeros((1, 4)), ahead[0].numpy()[:-1]])
+    raw = (
+        table.numpy() @ parts[0].T + before @ parts[1].T + names["bias_ih_l0"] + names["bias_hh_l0"]
+    )
+    gates = 1 / (1 + np.exp(-raw))
+    order = ["input", "forget"] if kind == "lstm" else ["reset", "update"]
+    for place, name in enumerate(order):
+        assert np.allclose(seen[name][:, :4], gates[:, 4 * place : 4 * place + 4], atol=1e-5)
+    if kind == "lstm":
+        assert np.allclose(seen["output"][:, :4], gates[:, 12:], atol=1e-5)
+        assert np.allclose(seen["state"], seen["output"] * np.tanh(seen["cell"]), atol=1e-5)

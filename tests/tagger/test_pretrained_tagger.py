@@ -15,7 +15,7 @@ from model_kinds import TAGGED
 from small_taggers import LAYOUT, sentence
 from tiny_berts import tiny_bert
 
-from nlpkit.errors import UsageError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.models.build import build_model
 from nlpkit.models.elmo import Elmo, ElmoArchitecture
 from nlpkit.models.elmo_model import ElmoModel
@@ -91,6 +91,18 @@ def test_an_encoder_learns_tags_is_saved_and_loaded(
     assert np.mean(right) > 0.7
     assert loaded.tag([]) == []
     assert loaded.scheme == tagged.scheme
+
+
+@pytest.mark.parametrize(("kind", "pieces"), [("bert", "mean"), ("elmo", "first"), ("gpt", "mean")])
+def test_every_encoder_learns_tags_in_bfloat16_too(kind: str, pieces: Any) -> None:
+    settings = TagTuning(dtype="bfloat16", freeze="0", pieces=pieces, max_iters=2)
+    try:
+        run = PretrainedTaggerRun(data(TAGGED), encoder(kind), settings)
+    except NlpkitError as error:  # a processor without
+        pytest.skip(error.message)
+    losses = [progress.loss for progress in run.steps()]
+    assert len(losses) == 2
+    assert np.isfinite(losses).all()
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=40), st.integers(4, 12))

@@ -112,6 +112,8 @@ def test_pairs_may_be_separated_in_several_ways(separator: str) -> None:
     [
         (["a\tb\t1", "a\tb\tc"], "line 2: expected two words and a score"),
         (["# nothing"], "no word pairs"),
+        (['{"word1": "a", "word2": "b", "score": 1' + "0" * 400 + "}"], "line 1: no pair of words"),
+        (['{"word1": "a", "word2": "b", "score": 1e999}'], "line 1"),
     ],
 )
 def test_bad_pairs_are_named(lines: list[str], message: str) -> None:
