@@ -12,7 +12,7 @@ demo: setup
 	$(BIN)/nlpkit demo
 
 test: lint types
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 # bad inputs for every command: FUZZ_SECONDS=60 of the list that FUZZ_SEED=1 stands for
 fuzz: setup
