@@ -14,7 +14,7 @@ demo: setup
 test: lint types
 	$(BIN)/pytest -n auto --dist worksteal
 
-# bad inputs for every command: FUZZ_SECONDS=60 of the list that FUZZ_SEED=1 stands for
+# bad inputs for every command: FUZZ_SECONDS=60, or FUZZ_CASES, of the list that FUZZ_SEED=1 stands for
 fuzz: setup
 	$(BIN)/python -m tests.fuzz
 

@@ -112,7 +112,7 @@ class Warm:
         *arguments: str,
         input: str | bytes = b"",
         fault: Fault | None = None,
-        timeout: float = 60.0,
+        timeout: float = 300.0,  # a net for what hangs: a busy machine takes its time
     ) -> Outcome:
         """A command in a folder, to its end. One that takes too long has code -SIGALRM."""
         assert self._server.stdin is not None

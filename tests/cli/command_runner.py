@@ -42,7 +42,7 @@ class Runner:
         self, *arguments: str, input: str | bytes = b"", env: dict[str, str] | None = None
     ) -> Result:
         if self._warm and env is None and arguments[:1] and arguments[0] in HEAVY:
-            done = self._warm.run(self.folder, *arguments, input=input, timeout=120)
+            done = self._warm.run(self.folder, *arguments, input=input, timeout=300)
             return Result(done.code, done.out, done.err)
         return self.new(*arguments, input=input, env=env)
 
@@ -100,6 +100,6 @@ class Runner:
             capture_output=True,
             cwd=self.folder,
             env={**os.environ, "COLUMNS": "100", **(env or {})},
-            timeout=120,
+            timeout=300,
         )
         return Result(done.returncode, done.stdout.decode(), done.stderr.decode())

@@ -60,7 +60,8 @@ def _parse() -> argparse.Namespace:
     seed = int(os.environ.get("FUZZ_SEED", "1"))
     parser.add_argument("--seconds", type=float, default=seconds, help="time for new cases")
     parser.add_argument("--seed", type=int, default=seed, help="which list of cases")
-    parser.add_argument("--cases", type=int, help="no more cases than this")
+    cases = int(os.environ.get("FUZZ_CASES", "0"))
+    parser.add_argument("--cases", type=int, default=cases, help="no more cases than this")
     parser.add_argument("--case", type=int, help="run this one case and show all of it")
     parser.add_argument("--only", default="", help="commands whose names start with this")
     names = [mutate.__name__ for mutate, _ in MUTATIONS]
