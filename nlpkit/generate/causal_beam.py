@@ -2,8 +2,6 @@
 
 Several hypotheses are kept. A step scores every token behind each of them and keeps the best; one
 that ends is put aside. The finished are ranked by log P / ((5 + length) / 6)^a (Wu et al., 2016).
-Each step reads the hypotheses anew, which is simple and, for the short texts that beams are for,
-quick enough.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from nlpkit.errors import NlpkitError
+from nlpkit.generate.contexts import Contexts
 from nlpkit.generate.sampling import adjust_logits
 from nlpkit.generate.settings import SamplingSettings
 from nlpkit.models.base import LanguageModel
@@ -49,24 +47,19 @@ def search_beams(
     >>> search_beams(model, [0], 2, beams=2)[0].ids
     (1, 2)
     """
-    if not prompt:
-        raise NlpkitError("a prompt needs at least one token")
-    device = next(iter([*model.parameters(), *model.buffers()])).device
     known = min(vocab_size or model.settings.vocab_size, model.settings.vocab_size)
-    block = None if model.carries_state else model.settings.block_size
+    contexts = Contexts(model, [prompt], max_tokens)
     alive: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     done: list[Beam] = []
     for step in range(max_tokens):
-        rows = torch.tensor([[*prompt, *ids] for ids, _ in alive], device=device)
-        context = rows if block is None else rows[:, -block:]
-        logits, _ = model(context, cache=model.new_cache(len(rows)))
         adjusted = adjust_logits(
-            logits[:, -1, :known].float(), settings or SamplingSettings(), rows
+            contexts.read()[:, :known].float(), settings or SamplingSettings(), contexts.idx
         )
-        scores = torch.tensor([score for _, score in alive], device=device)
+        scores = torch.tensor([score for _, score in alive], device=adjusted.device)
         total = scores[:, None] + adjusted.log_softmax(dim=-1)  # (beams, V)
         best, places = total.flatten().topk(min(2 * beams, total.numel()))
         going: list[tuple[tuple[int, ...], float]] = []
+        parents = []
         for score, place in zip(best.tolist(), places.tolist(), strict=True):
             if score == -torch.inf:
                 continue
@@ -75,9 +68,12 @@ def search_beams(
                 done.append(_finish(ids, score, length_penalty, ended=ids[-1] == end))
             elif len(going) < beams:
                 going.append((ids, score))
+                parents.append(place // known)
         alive = going
         if not alive or _settled(done, alive, beams, length_penalty, max_tokens):
             break
+        contexts.select(torch.tensor(parents, device=total.device))
+        contexts.extend(torch.tensor([ids[-1:] for ids, _ in alive], device=total.device))
     return sorted(done, key=lambda beam: -beam.score)[:beams]
 
 

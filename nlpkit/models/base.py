@@ -63,8 +63,11 @@ class LanguageModel(nn.Module):
         """The parameters by layer, from the input to the output."""
         return {name: list(child.parameters()) for name, child in self.named_children()}
 
-    def new_cache(self, batch: int) -> Any:
-        """Room for what the model remembers of ``batch`` rows while it generates."""
+    def new_cache(self, batch: int, length: int | None = None) -> Any:
+        """Room for what the model remembers of ``batch`` rows while it generates.
+
+        Rows get no longer than ``length``. A cache has ``clear()`` and ``select(rows)``.
+        """
         return ContextCache()
 
     def count_parameters(self) -> int:
@@ -82,6 +85,11 @@ class ContextCache:
     def clear(self) -> None:
         """Forget everything."""
         self.ids = self.pads = None
+
+    def select(self, rows: Tensor) -> None:
+        """Go on with these rows (R,), some of them perhaps several times."""
+        self.ids = None if self.ids is None else self.ids[rows]
+        self.pads = None if self.pads is None else self.pads[rows]
 
     def extend(self, idx: Tensor, pads: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """All ids so far, the new ones at the end."""

@@ -108,11 +108,11 @@ class GPT(LanguageModel):
         blocks: Any = self.blocks
         return [stack for block in blocks for stack in block.matrices()]
 
-    def new_cache(self, batch: int) -> KeyValueCache:
-        """Room for the keys and values of ``block_size`` positions."""
+    def new_cache(self, batch: int, length: int | None = None) -> KeyValueCache:
+        """Room for the keys and values of ``length`` positions, or of ``block_size``."""
         settings = self.settings
         size = settings.dim // settings.heads
-        shape = (settings.layers, batch, settings.heads, settings.block_size, size)
+        shape = (settings.layers, batch, settings.heads, length or settings.block_size, size)
         return KeyValueCache(shape, like=self.embedding.weight)
 
     def forward(

@@ -31,6 +31,10 @@ class TrieCache:
         """Forget everything."""
         self.states = []
 
+    def select(self, rows: Tensor) -> None:
+        """Go on with these rows (R,), some of them perhaps several times."""
+        self.states = [self.states[row] for row in rows.tolist()]
+
 
 class NGramText(LanguageModel):
     """A trie as a language model.
@@ -55,7 +59,7 @@ class NGramText(LanguageModel):
         """A probability and a back-off weight for each n-gram."""
         return 2 * (len(self.trie.words) - 1)
 
-    def new_cache(self, batch: int) -> TrieCache:
+    def new_cache(self, batch: int, length: int | None = None) -> TrieCache:
         """Room for a context of each row."""
         return TrieCache()
 

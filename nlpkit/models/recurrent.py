@@ -37,18 +37,17 @@ class StateCache:
     """The state after the last token of each row; nothing before the first."""
 
     state: State | None = None
-    outputs: Tensor | None = None  # of the last layer, where somebody wants to look at them
 
     def clear(self) -> None:
         """Forget everything."""
         self.state = None
 
-    def detach(self) -> None:
-        """Keep the state, and let no gradient flow back through it."""
+    def select(self, rows: Tensor) -> None:
+        """Go on with these rows (R,), some of them perhaps several times."""
         if isinstance(self.state, tuple):
-            self.state = (self.state[0].detach(), self.state[1].detach())
+            self.state = (self.state[0][:, rows], self.state[1][:, rows])
         elif self.state is not None:
-            self.state = self.state.detach()
+            self.state = self.state[:, rows]  # (L, R, C)
 
 
 class Recurrent(LanguageModel):
@@ -101,7 +100,7 @@ class Recurrent(LanguageModel):
             groups[f"layer {layer}"] = [getattr(self.cells, name) for name in names]
         return {**groups, "head": list(self.head.parameters())}
 
-    def new_cache(self, batch: int) -> StateCache:
+    def new_cache(self, batch: int, length: int | None = None) -> StateCache:
         """Room for a state."""
         return StateCache()
 

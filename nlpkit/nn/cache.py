@@ -50,3 +50,5 @@ class KeyValueCache:
             new = old.new_empty((layers, len(rows), heads, room, size))
             new[:, :, :, : self.length] = old[:, :, :, : self.length].index_select(1, rows)
             setattr(self, name, new)
+        self.pads = None if self.pads is None else self.pads[rows]
+        self.last_ids = None if self.last_ids is None else self.last_ids[rows]

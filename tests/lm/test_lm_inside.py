@@ -12,13 +12,17 @@ from torch import nn
 
 from nlpkit.errors import NlpkitError
 from nlpkit.generate.causal_beam import search_beams
+from nlpkit.generate.loop import generate
 from nlpkit.generate.sampling import SamplingSettings, adjust_logits, draw_keys, sample_next
 from nlpkit.models.build import build_model
+from nlpkit.models.kneser_ney import kneser_ney
+from nlpkit.models.ngram_text import NGramText
 from nlpkit.models.recurrent import Recurrent
 from nlpkit.models.settings import ModelSettings
 from nlpkit.models.softmax import OutputLayer
 from nlpkit.nn.encoder_config import EncoderConfig
 from nlpkit.nn.inference import NumpyEncoder
+from nlpkit.tasks.lm.ask import blank_logs, next_words
 from nlpkit.tasks.lm.examples import (
     Example,
     ExampleBatches,
@@ -27,6 +31,7 @@ from nlpkit.tasks.lm.examples import (
 )
 from nlpkit.tasks.lm.inspect import gate_arrays, head_roles, position_table, step_records
 from nlpkit.tasks.lm.lanes import CarriedState, LaneBatches, lane_loss
+from nlpkit.tasks.lm.model import TextModel
 from nlpkit.tasks.lm.neurons import (
     find_neurons,
     text_features,
@@ -240,6 +245,58 @@ def test_beams_find_what_greed_misses() -> None:
     assert search_beams(model, [0], 2, beams=1)[0].ids[0] == 1
     ended = search_beams(model, [0], 5, beams=2, end=3)
     assert ended[0].ended
+
+
+def random_weights(model: nn.Module) -> nn.Module:
+    generator = torch.Generator().manual_seed(2)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=1.0, generator=generator)
+    return model
+
+
+@pytest.mark.parametrize("kind", ["gpt", "lstm", "mlp"])
+def test_one_beam_writes_what_greed_writes_beyond_the_block_too(kind: str) -> None:
+    settings = ModelSettings(model=kind, vocab_size=9, dim=16, layers=2, heads=2, block_size=8)
+    model = random_weights(build_model(settings)).eval()
+    prompt = list(range(9)) * 2
+    greedy = SamplingSettings(temperature=0)
+    steps = generate(model, [prompt], 20, greedy, torch.Generator())
+    written = tuple(int(ids[0]) for ids, _ in steps)
+    assert len(set(written)) > 1
+    assert search_beams(model, prompt, 20, beams=1)[0].ids == written
+
+
+@pytest.mark.parametrize("kind", ["gpt", "gru"])
+def test_beams_that_carry_their_cache_find_what_reading_all_anew_finds(kind: str) -> None:
+    settings = ModelSettings(model=kind, vocab_size=9, dim=16, layers=1, heads=2, block_size=16)
+    model = random_weights(build_model(settings)).eval()
+    alive: list[tuple[float, list[int]]] = [(0.0, [1, 2])]
+    for _ in range(6):
+        grown = [
+            (score + float(new), [*row, index])
+            for score, row in alive
+            for index, new in enumerate(model(torch.tensor([row]))[0][0, -1].log_softmax(-1))
+        ]
+        alive = sorted(grown, reverse=True)[:3]
+    found = search_beams(model, [1, 2], 6, beams=3)
+    assert [list(beam.ids) for beam in found] == [row[2:] for _, row in alive]
+    assert found[0].log_probability == pytest.approx(alive[0][0], abs=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:too few n-grams")
+def test_next_words_have_the_probability_of_all_their_tokens() -> None:
+    text = "the cat sat on the mat, the cat ran. " * 8
+    codec = Characters.from_text([text])
+    trie = kneser_ney(np.array(codec.encode(text), np.int32), 5, len(codec))
+    model = TextModel(NGramText(trie), codec)
+    found = dict(next_words(model, "on the ", 10_000))
+    for word in ("cat", "mat,"):
+        ids = codec.encode(f"on the {word} ")
+        _, logs = blank_logs(model, "on the _", [word])
+        scores, _ = trie.score(np.array(ids, np.int32), trie.start)
+        assert math.log(found[word]) == pytest.approx(scores[-len(word) - 1 :].sum(), abs=0.01)
+        assert logs[0] == pytest.approx(scores[-len(word) - 1 : -1].sum(), abs=1e-4)
+    assert next_words(model, "on the ", 2)[0][0] == "cat"
 
 
 # --- examples -----------------------------------------------------------------------------------

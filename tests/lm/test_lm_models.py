@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlpkit.errors import NlpkitError
-from nlpkit.generate.loop import generate, pad_left
+from nlpkit.generate.contexts import pad_left
+from nlpkit.generate.loop import generate
 from nlpkit.generate.sampling import SamplingSettings
 from nlpkit.models import gpt_cpu as compiled
 from nlpkit.models.build import build_model, make_optimizers
@@ -80,7 +81,10 @@ def test_logits_do_not_depend_on_what_comes_later(settings: ModelSettings) -> No
 
 
 def check_cache(model: torch.nn.Module) -> None:
-    """At every step, in a batch with padding: the logits of a cache are those of the whole row."""
+    """At every step, in a batch with padding: the logits of a cache are those of the whole row.
+
+    Half-way the cache goes on with some of its rows, as beams do.
+    """
     prompts = [[2, 3, 4, 5], [6], [7, 8]]
     idx, pads = pad_left(prompts)
     cache = model.new_cache(len(prompts))
@@ -91,6 +95,11 @@ def check_cache(model: torch.nn.Module) -> None:
             for row, prompt in enumerate(prompts):
                 alone, _ = model(idx[row : row + 1, idx.size(1) - len(prompt) - step :])
                 assert torch.allclose(cached[row], alone[0, -1], atol=1e-4)
+            if step == 3:
+                rows = torch.tensor([2, 0, 0])
+                prompts = [prompts[row] for row in rows]
+                idx, pads = idx[rows], pads[rows]
+                cache.select(rows)
             new = ids(3, 8)[:, step : step + 1]
             idx = torch.cat([idx, new], dim=1)
 

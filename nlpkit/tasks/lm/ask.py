@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import heapq
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,18 +12,20 @@ import torch
 
 from nlpkit.compare import split_blank
 from nlpkit.errors import NlpkitError
+from nlpkit.generate.contexts import Contexts
 from nlpkit.tasks.lm.model import TextModel
 from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Bytes, TextStream
 from nlpkit.text.word_codec import Words
 
 _LONGEST_WORD = 24  # tokens
-_BEAMS = 32  # ways to write a word that are followed at once
+_BEAMS = 32  # ways to write a word that are followed at once, if no more words are wanted
+_MOST_BEAMS = 256
 
 
 def next_logs(model: TextModel, text: str) -> np.ndarray:
     """The log-probability of every token behind a text (V,)."""
-    return _logs_behind(model, model.encode_prompt(text))
+    return _logs(model, Contexts(model.model, [model.encode_prompt(text)], 1))[0].cpu().numpy()
 
 
 def next_tokens(model: TextModel, text: str, count: int) -> list[tuple[str, float]]:
@@ -37,34 +42,52 @@ def next_words(model: TextModel, text: str, count: int) -> list[tuple[str, float
     """
     if isinstance(model.codec, Words):
         return next_tokens(model, text, count)
-    ids = model.encode_prompt(text)
-    words: dict[str, float] = {}
-    alive: list[tuple[tuple[int, ...], float, str]] = [((), 0.0, "")]
+    prompt = model.encode_prompt(text)
+    most = max(_BEAMS, min(count, _most_beams(model, len(prompt))))
+    contexts = Contexts(model.model, [prompt], _LONGEST_WORD)
+    piece_of = functools.cache(lambda token: model.codec.decode([token]))
+    words: dict[tuple[int, ...], float] = {}
+    alive: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]  # the rows: how likely, what is new
     for _ in range(_LONGEST_WORD):
-        grown: list[tuple[tuple[int, ...], float, str]] = []
-        for row, log, word in alive:
-            logs = _logs_behind(model, [*ids, *row])
-            for index in np.argsort(-logs)[:_BEAMS].tolist():
-                piece = model.codec.decode([index])
-                score = log + float(logs[index])
-                begun = bool(word.strip())
+        logs = _logs(model, contexts)
+        best = logs.topk(min(_BEAMS, logs.size(1)))  # (B, 32)
+        grown: list[tuple[float, tuple[int, ...], int]] = []
+        rows = zip(alive, best.values.tolist(), best.indices.tolist(), strict=True)
+        for row, ((before, ids), scores, tokens) in enumerate(rows):
+            begun = not all(piece_of(token).isspace() for token in ids)
+            for score, token in zip(scores, tokens, strict=True):
+                piece = piece_of(token)
                 if begun and piece[:1].isspace():
-                    words[word.strip()] = words.get(word.strip(), 0.0) + float(np.exp(score))
+                    words[ids] = words.get(ids, 0.0) + math.exp(before + score)
                 elif not (piece.isspace() and "\n" in piece):
-                    grown.append(((*row, index), score, word + piece))
-        alive = sorted(grown, key=lambda entry: -entry[1])[: max(_BEAMS, count)]
-        enough = sorted(words.values(), reverse=True)[:count]
-        if not alive or (len(enough) == count and np.exp(alive[0][1]) < enough[-1]):
+                    grown.append((before + score, (*ids, token), row))
+        grown = heapq.nlargest(most, grown)
+        alive = [entry[:2] for entry in grown]
+        enough = heapq.nlargest(count, words.values())
+        if not alive or (len(enough) == count and math.exp(alive[0][0]) < enough[-1]):
             break
-    return sorted(words.items(), key=lambda pair: -pair[1])[:count]
+        contexts.select(torch.tensor([row for _, _, row in grown], device=model.device))
+        contexts.extend(torch.tensor([ids[-1:] for _, ids, _ in grown], device=model.device))
+    totals: dict[str, float] = {}
+    for ids, share in words.items():  # some are the same word in other tokens
+        word = model.codec.decode(ids).strip()
+        totals[word] = totals.get(word, 0.0) + share
+    return sorted(totals.items(), key=lambda pair: -pair[1])[:count]
+
+
+def _most_beams(model: TextModel, length: int) -> int:
+    """Rows that are read together: the keys and values of a GPT should fit in some 500 MB."""
+    settings = model.model.settings
+    if settings.model != "gpt":
+        return _MOST_BEAMS
+    kept = min(settings.block_size, length + _LONGEST_WORD) * settings.layers * settings.dim
+    return min(_MOST_BEAMS, (1 << 26) // kept)
 
 
 @torch.inference_mode()
-def _logs_behind(model: TextModel, ids: Sequence[int]) -> np.ndarray:
-    block = None if model.model.carries_state else model.model.settings.block_size
-    idx = torch.tensor([ids if block is None else ids[-block:]], device=model.device)
-    logits, _ = model.model(idx, cache=model.model.new_cache(1))
-    return logits[0, -1, : model.codec.n_ids].float().log_softmax(dim=-1).cpu().numpy()
+def _logs(model: TextModel, contexts: Contexts) -> torch.Tensor:
+    """The log-probability of every token behind each context (B, V)."""
+    return contexts.read()[:, : model.codec.n_ids].float().log_softmax(dim=-1)
 
 
 def blank_logs(
@@ -80,18 +103,22 @@ def blank_logs(
         prompt = before if _is_fine(model) else before.rstrip(" ")
         logs = next_logs(model, prompt)
         return [model.codec.decode([i]) for i in range(len(logs))], logs
-    found = []
+    prompt, rows = before, []
     for target in targets:
         if not target.strip():
             raise NlpkitError("a target is empty", hint="words between commas")
         if _is_fine(model) or isinstance(model.codec, Words):
-            ids = model.codec.encode(target)
-            prompt = before
+            rows.append(model.codec.encode(target))
         else:  # the space belongs to the subword behind it
-            ids = model.codec.encode((" " if spaced else "") + target)
+            rows.append(model.codec.encode((" " if spaced else "") + target))
             prompt = before.rstrip(" ")
-        found.append(_sum_of_logs(model, prompt, ids))
-    return list(targets), np.array(found)
+        if not rows[-1]:
+            raise NlpkitError(f"the target {target!r} has no tokens", hint="words between commas")
+    ids = model.encode_prompt(prompt)
+    parts = (rows[start : start + _BEAMS] for start in range(0, len(rows), _BEAMS))
+    return list(targets), np.array(
+        [total for part in parts for total in _sums_of_logs(model, ids, part)]
+    )
 
 
 def _is_fine(model: TextModel) -> bool:
@@ -99,13 +126,22 @@ def _is_fine(model: TextModel) -> bool:
     return isinstance(model.codec, (Bytes, Characters))
 
 
-def _sum_of_logs(model: TextModel, prompt: str, ids: Sequence[int]) -> float:
-    """The log-probability of some tokens behind a text."""
-    context = model.encode_prompt(prompt)
-    total = 0.0
-    for place, index in enumerate(ids):
-        total += float(_logs_behind(model, [*context, *ids[:place]])[index])
-    return total
+def _sums_of_logs(
+    model: TextModel, prompt: Sequence[int], rows: Sequence[Sequence[int]]
+) -> list[float]:
+    """The log-probability of each row of tokens behind a prompt, which is read once."""
+    longest = max(map(len, rows))
+    padded = torch.tensor([[*row, *[row[-1]] * (longest - len(row))] for row in rows])
+    counted = torch.tensor([[place < len(row) for place in range(longest)] for row in rows])
+    totals = torch.zeros(len(rows))
+    contexts = Contexts(model.model, [prompt], longest)
+    for ids, mask in zip(padded.T, counted.T, strict=True):
+        logs = _logs(model, contexts).cpu().expand(len(rows), -1)  # (B, V)
+        totals += logs.gather(1, ids[:, None])[:, 0] * mask
+        if len(contexts.idx) < len(rows):
+            contexts.select(torch.zeros_like(ids, device=model.device))
+        contexts.extend(ids[:, None].to(model.device))
+    return totals.tolist()
 
 
 def shown_tokens(model: TextModel, ids: Sequence[int]) -> list[str]:
