@@ -84,7 +84,8 @@ class TrainerSettings:
     grad_clip: float | None = option(
         1.0, "Largest gradient norm; 0 for any.", low=0.0, high=1e6, group=TRAINING
     )
-    grad_accum: int = option(1, "Batches to a step.", low=1, high=100_000, group=TRAINING)
+    # not too many: a signal is answered after the step
+    grad_accum: int = option(1, "Batches to a step.", low=1, high=1024, group=TRAINING)
     max_iters: int | None = option(
         None, "Steps, when there is no --max-time.", low=1, high=MANY, group=TRAINING
     )
