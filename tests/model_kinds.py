@@ -41,7 +41,7 @@ DATA = {
     "vectors": ["groups.txt", "--x-max", "10"],
     "qa": ["questions.tsv", "--pretrained", "tiny.bert", "--epochs", "30", "--lr", "0.01"],
     "bert": ["text.txt", "--batch-size", "8", "--max-iters", "60", "--vocab-size", "60"],
-    "seq2seq": ["pairs.tsv", "-t", "char", "--max-iters", "60", "--lr", "0.01"],
+    "seq2seq": ["pairs.tsv", "-t", "char", "--max-iters", "60", "--lr", "0.02"],
     "elmo": ["text.txt", "--min-count", "1", "--epochs", "20", "--lr", "0.02"],
 }
 # One at a time, each choice is tried with the defaults of the other options. For word2vec all are
@@ -96,7 +96,7 @@ class Kind:
             "classify": (["classify", "predict", model, "texts.txt", "--json"], ""),
             "qa": (["qa", "evaluate", model, "questions.tsv", "--json"], ""),
             "bert": (["bert", "score", model, "--json"], f"{SENTENCE}\n{SENTENCE[::-1]}\n"),
-            "seq2seq": (["seq2seq", "score", model, "--json"], "abc\tcba\nabc\tbbb\n"),
+            "seq2seq": (["seq2seq", "score", model, "--json"], "acd\tdca\nacd\tbbb\n"),
             "elmo": (["elmo", "embed", model, "--layer", "top"], f"{SENTENCE}\n"),
             "word2vec": (nearest, "red\ndog\n"),
             "vectors": (nearest, "red\ndog\n"),

@@ -28,6 +28,7 @@ from nlpkit.kernels.matvec import (
 from nlpkit.kernels.transformer import Weights, Where, step
 from nlpkit.models.gpt import GPT
 from nlpkit.nn.cache import KeyValueCache
+from nlpkit.nn.quantized import round_rows
 
 Floats = NDArray[np.float32]
 _FEW_ROWS = 16  # beyond them a product is better left to torch
@@ -55,16 +56,6 @@ class QuantizedLinear(nn.Module):
             parts = [F.linear(rows, part.float()) for part in weight.split(_DEQUANTIZED_ROWS)]
             out = torch.cat(parts, dim=1) * scale + bias
         return out.view(*x.shape[:-1], -1)
-
-
-def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """8-bit integers (out, in) and the scale of each row (out,).
-
-    >>> quantize(torch.tensor([[1.0, -0.5]]))[0]
-    tensor([[127, -64]], dtype=torch.int8)
-    """
-    scale = weight.abs().amax(dim=1).clamp_min(1e-12) / 127
-    return (weight / scale[:, None]).round().to(torch.int8), scale
 
 
 class CompiledStep:
@@ -196,7 +187,7 @@ def _screen(head: Tensor) -> tuple[Stack, Floats]:
     The product of two vectors is at most that of their lengths: the length of what rounding took
     from a row bounds the error. The rounding of the inputs and of the sums adds the rest.
     """
-    weight, scale = quantize(head)
+    weight, scale = round_rows(head)
     size = head.size(1)
     inputs = size**0.5 / 2 / largest_input(size) + size * 2.0**-23
     doubt = (head - weight * scale[:, None]).norm(dim=1) + inputs * head.norm(dim=1)
@@ -209,7 +200,7 @@ def _in_8_bits(stack: Stack) -> Stack:
     weights = np.empty(stack.weight.shape, np.int8)
     scales = np.empty(stack.scale.shape, np.float32)
     for layer, matrix in enumerate(stack.weight):
-        weight, scale = quantize(torch.from_numpy(matrix))
+        weight, scale = round_rows(torch.from_numpy(matrix))
         weights[layer], scales[layer] = weight.numpy(), scale.numpy()
     return Stack(weights, scales, stack.bias)
 
@@ -247,7 +238,7 @@ def _stack(layers: list[Sequence[tuple[nn.Module, str]]], *, int8: bool) -> Stac
             if layer.bias is not None:
                 piece.bias[0] = layer.bias.detach().numpy()
             if int8:
-                weight, scale = quantize(layer.weight.detach())
+                weight, scale = round_rows(layer.weight.detach())
                 piece.weight[0], piece.scale[0] = weight.numpy(), scale.numpy()
                 setattr(owner, name, QuantizedLinear(piece))
             elif not alone:

@@ -130,11 +130,11 @@ class EncoderDecoder(nn.Module):
         return lambda hidden: nn.functional.linear(hidden, weights, bias)
 
     def quantize(self) -> None:
-        """Turn linear layers and the head into 8 bits; the model can then be used, not trained."""
-        from nlpkit.nn.quantized import quantize
+        """Turn linear layers and the head into 8 bits; the model can then be used, not trained.
 
-        self.int8_head = int8_linear(self.head_weights(), self.head_bias)
-        quantize(self, "int8")
+        What it makes of a sentence does not depend on the others of a batch.
+        """
+        raise NotImplementedError
 
     def label_table(self) -> Tensor:
         """For each id of the target, its place in the head (Vt,)."""
@@ -162,17 +162,6 @@ class EncoderDecoder(nn.Module):
     def count_parameters(self) -> int:
         """Numbers that training changes; tied ones count once."""
         return sum(parameter.numel() for parameter in self.parameters())
-
-
-def int8_linear(weight: Tensor, bias: Tensor | None) -> Head:
-    """What a matrix makes of its input, in 8 bits."""
-    from nlpkit.nn.quantized import Int8Linear
-
-    layer = nn.Linear(weight.size(1), len(weight), bias=bias is not None, device="meta")
-    layer.weight = nn.Parameter(weight.detach())
-    if bias is not None:
-        layer.bias = nn.Parameter(bias.detach())
-    return Int8Linear(layer)
 
 
 def build_seq2seq(settings: Seq2SeqArchitecture, seed: int = 1) -> EncoderDecoder:

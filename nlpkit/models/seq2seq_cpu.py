@@ -1,7 +1,7 @@
 """A Transformer encoder-decoder made ready to read and write on a CPU by compiled ``kernels``.
 
-The weights are copied, so the model itself stays as it is; of one with 8-bit weights those are
-taken.
+The weights are copied, so the model itself stays as it is; of a quantised one they are 8-bit
+integers again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nlpkit.models.gpt_cpu import as_array, norm_array
 from nlpkit.models.seq2seq import Memory
 from nlpkit.models.seq2seq_transformer import TransformerSeq2Seq
 from nlpkit.nn.cache import KeyValueCache
-from nlpkit.nn.quantized import Int8Linear
+from nlpkit.nn.quantized import round_rows
 
 _AT_ONCE = 96  # tokens that the encoder reads together: what it makes of them stays in a cache
 _ACTIVATIONS = {"relu": RELU, "relu2": RELU2, "gelu": GELU, "gelu_tanh": GELU_TANH, "silu": SILU}
@@ -59,15 +59,10 @@ class CompiledDecoder:
             if model.rotary
             else np.empty((0, self.size // 2), np.complex64)
         )
+        self.int8 = model.int8_head is not None
         self.encoder = self._read_encoder(model)
         self.weights = self._read_decoder(model)
-        head = model.int8_head
-        if not isinstance(head, Int8Linear):
-            head = torch.nn.Linear(1, 1, device="meta")
-            head.weight = torch.nn.Parameter(model.head_weights().detach())
-            bias = model.head_bias
-            head.bias = torch.nn.Parameter(torch.zeros(len(head.weight)) if bias is None else bias)
-        self._head = _stack([[head]])
+        self._head = _stack([[_matrix(model.head_weights(), model.head_bias, self.int8)]])
 
     def _read_decoder(self, model: TransformerSeq2Seq) -> DecoderWeights:
         blocks: list[Any] = list(model.decoder)
@@ -83,12 +78,12 @@ class CompiledDecoder:
             self.rotations,
             _norms(norms, model.decoder_norm, dim),
             as_array(torch.stack(gains) if gains else torch.empty(0, 2, self.size)),
-            _stack([[b.attention.qk, b.attention.v] for b in blocks]),
-            _stack([[b.attention.output] for b in blocks]),
-            _stack([[b.cross.qk] for b in blocks], slice(dim)),
-            _stack([[b.cross.output] for b in blocks]),
-            _stack([[b.up] for b in blocks]),
-            _stack([[b.down] for b in blocks]),
+            self._pack([[b.attention.qk, b.attention.v] for b in blocks]),
+            self._pack([[b.attention.output] for b in blocks]),
+            self._pack([[b.cross.qk] for b in blocks], slice(dim)),
+            self._pack([[b.cross.output] for b in blocks]),
+            self._pack([[b.up] for b in blocks]),
+            self._pack([[b.down] for b in blocks]),
         )
 
     def _read_encoder(self, model: TransformerSeq2Seq) -> EncoderWeights:
@@ -103,13 +98,18 @@ class CompiledDecoder:
             self.rotations,
             _norms([n for b in blocks for n in (b.norm_1, b.norm_2)], model.encoder_norm, dim),
             as_array(torch.stack(gains) if gains else nothing),
-            _stack([[b.attention.qk, b.attention.v] for b in blocks]),
-            _stack([[b.attention.output] for b in blocks]),
-            _stack([[b.up] for b in blocks]),
-            _stack([[b.down] for b in blocks]),
-            _stack([[cross.qk, cross.v] for cross in across], slice(dim, None)),
+            self._pack([[b.attention.qk, b.attention.v] for b in blocks]),
+            self._pack([[b.attention.output] for b in blocks]),
+            self._pack([[b.up] for b in blocks]),
+            self._pack([[b.down] for b in blocks]),
+            self._pack([[cross.qk, cross.v] for cross in across], slice(dim, None)),
             as_array(torch.stack(memory_gains) if memory_gains else nothing),
         )
+
+    def _pack(self, layers: Sequence[Sequence[Any]], rows: slice = slice(None)) -> Packed:
+        """Linear layers as ``_stack`` has them."""
+        matrices = [[_matrix(p.weight, p.bias, self.int8) for p in parts] for parts in layers]
+        return _stack(matrices, rows)
 
     def read(self, source: Tensor, inside: Tensor) -> Memory:
         """What the decoder looks at: states, keys and values of sources (N, S)."""
@@ -222,24 +222,20 @@ def _norms(norms: list[Any], last: Any, dim: int) -> Any:
     return np.stack([norm_array(norm, dim) for norm in [*norms, *([last] if last else [])]])
 
 
-def _matrix(layer: Any) -> _Matrix:
-    if isinstance(layer, Int8Linear):
-        weight, bias = torch.ops.quantized.linear_unpack(layer.packed)
-        numbers, scale = weight.int_repr(), weight.q_per_channel_scales().float()
-    else:
-        numbers, bias = layer.weight.detach(), layer.bias
-        scale = torch.ones(len(numbers))
-    return _Matrix(numbers, scale, torch.zeros(len(numbers)) if bias is None else bias.detach())
+def _matrix(weight: Tensor, bias: Tensor | None, int8: bool) -> _Matrix:
+    offset = torch.zeros(len(weight)) if bias is None else bias.detach()
+    if int8:
+        return _Matrix(*round_rows(weight.detach()), offset)
+    return _Matrix(weight.detach(), torch.ones(len(weight)), offset)
 
 
-def _stack(layers: Sequence[Sequence[Any]], rows: slice = slice(None)) -> Packed:
+def _stack(matrices: Sequence[Sequence[_Matrix]], rows: slice = slice(None)) -> Packed:
     """The matrices of all layers; each may be made of several, one above the other.
 
     ``rows`` are those that are wanted of each layer, if not all.
     """
-    stacked = [[_matrix(part) for part in parts] for parts in layers]
     arrays = (
         as_array(torch.stack([torch.cat(kind)[rows] for kind in kinds]))
-        for kinds in zip(*([*zip(*parts, strict=True)] for parts in stacked), strict=True)
+        for kinds in zip(*([*zip(*parts, strict=True)] for parts in matrices), strict=True)
     )
     return pack(Stack(*arrays))

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nlpkit.models.seq2seq import DecoderState, EncoderDecoder, Memory, int8_linear
+from nlpkit.models.seq2seq import DecoderState, EncoderDecoder, Memory
 from nlpkit.models.seq2seq_settings import Seq2SeqArchitecture
 from nlpkit.nn.alignment import Alignment
 from nlpkit.nn.layers import Embedding, Linear
@@ -167,16 +167,19 @@ class RecurrentSeq2Seq(EncoderDecoder):
         return x
 
     def quantize(self) -> None:
+        from nlpkit.nn.quantized import Int8Rows, quantize_rows
+
         self.gates = [
             tuple(
-                int8_linear(
+                Int8Rows(
                     getattr(self.decoder, f"weight_{part}"), getattr(self.decoder, f"bias_{part}")
                 )
                 for part in (f"ih_l{layer}", f"hh_l{layer}")
             )
             for layer in range(self.settings.depth)
         ]
-        super().quantize()
+        self.int8_head = Int8Rows(self.head_weights(), self.head_bias)
+        quantize_rows(self)
 
     def _read_out(self, h: Tensor, memory: Memory) -> tuple[Tensor, Tensor | None]:
         """What the head scores (N, T, C) for states h, and the weights (N, T, S)."""

@@ -102,6 +102,16 @@ class TransformerSeq2Seq(EncoderDecoder):
         blocks: Any = [*self.encoder, *self.decoder]
         return [stack for block in blocks for stack in block.matrices()]
 
+    def quantize(self) -> None:
+        """Only compiled functions are faster with such weights; torch has the same ones in float32,
+        so that what is written does not depend on which of them is used."""
+        from nlpkit.nn.quantized import round_rows, round_weights
+
+        round_weights(self)
+        weight, scale = round_rows(self.head_weights())
+        rounded, bias = weight * scale[:, None], self.head_bias
+        self.int8_head = lambda hidden: nn.functional.linear(hidden, rounded, bias)
+
     def embed(
         self, ids: Tensor, table: Embedding, positions: Embedding | None, first: int = 0
     ) -> Tensor:

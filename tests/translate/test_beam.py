@@ -53,9 +53,11 @@ def test_with_beams_enough_it_finds_the_best_of_all() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("beams", [1, 4])
-def test_answers_do_not_depend_on_the_batch(kind: str, beams: int) -> None:
-    model = small_model(kind)
+@pytest.mark.parametrize(("beams", "int8"), [(1, False), (4, False), (4, True)])
+def test_answers_do_not_depend_on_the_batch(kind: str, beams: int, int8: bool) -> None:
+    model = small_model(kind, dim=32)
+    if int8:
+        model.quantize()
     together = ids(search(model, SOURCES, beams=beams))
     assert together == [ids(search(model, [source], beams=beams))[0] for source in SOURCES]
 

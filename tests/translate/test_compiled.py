@@ -91,8 +91,8 @@ def test_eight_bits_are_those_of_the_model() -> None:
         model.compiled = CompiledDecoder(model)  # type: ignore[arg-type]
         state = model.start(memory, 2, 5)
         found = model.logits(model.step(ids, state, memory)[0], model.make_head())
-    # torch rounds what comes in to 8 bits, the compiled step to 16
-    assert float((found - expected).norm() / expected.norm()) < 0.1
+    # torch rounds nothing that comes in, the compiled step to 16 bits
+    assert float((found - expected).norm() / expected.norm()) < 1e-3
 
 
 def test_ids_and_places_beyond_the_tables_are_refused() -> None:
