@@ -85,8 +85,30 @@ def draw(
                 continue
             offset = np.array(place) - anchor
             text.set_position(tuple(offset))
+        _lead(axes, anchors, placed, sizes, pixels_per_point)
         save_figure(drawn, path)
     return sum(place is None for place in placed)
+
+
+def _lead(
+    axes: Any,
+    anchors: NDArray[np.float64],
+    placed: Sequence[tuple[float, float] | None],
+    sizes: NDArray[np.float64],
+    scale: float,
+) -> None:
+    """A thin line from a dot to its label where that does not stand beside it."""
+    from matplotlib.collections import LineCollection
+
+    lines = []
+    for anchor, place, size in zip(anchors, placed, sizes, strict=True):
+        if place is not None:
+            end = np.clip(anchor, place - size / 2, place + size / 2)  # the near edge of the label
+            if np.hypot(*(end - anchor)) > 2 * _GAP:
+                lines.append(axes.transData.inverted().transform(np.array([anchor, end]) * scale))
+    axes.add_collection(
+        LineCollection(lines, colors=_FAINT, linewidths=0.6, zorder=0), autolim=False
+    )
 
 
 def _mark(

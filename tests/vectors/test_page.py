@@ -198,6 +198,9 @@ def test_a_layout_in_space_is_turned_and_can_be_switched(browser: Browser, tmp_p
     before = position(browser, "word7")
     browser.run("turn(1, 0.3); redraw()")
     assert position(browser, "word7") != before
+    # labels that take long are left out of the movement, and come back when it ends
+    browser.run("labelling = 99; turn(0.1); redraw(true)")
+    browser.wait_for("return labelling < 99")
     browser.run("document.querySelectorAll('#layouts button')[1].click()")
     flat = position(browser, "word7")
     browser.run("turn(1, 0.3); redraw()")
