@@ -130,18 +130,15 @@ class _Counts:
     def add(
         self, translator: Translator, lines: Sequence[str], answers: Sequence[Sequence[Answer]]
     ) -> None:
-        from nlpkit.models.seq2seq_settings import UNKNOWN
-
         self.lines += len(lines)
         for one in answers:
             self.tokens += len(one[0].ids) + 1
             self.cut += one[0].cut
             self.loops += one[0].cut > 0
             self.incomplete += not one[0].complete
-        for line in lines:
-            ids = translator.source.encode(line)
-            self.read += len(ids)
-            self.unknown += ids.count(UNKNOWN)
+        ids = [index for line in lines for index in translator.source.encode(line)]
+        self.read += len(ids)
+        self.unknown += translator.source.count_unknown(ids)
 
 
 def _say_counts(counts: _Counts, translator: Translator, notes: Notes) -> None:

@@ -8,11 +8,13 @@ import pytest
 import torch
 from small_translators import small_model
 
-from nlpkit.models.seq2seq_settings import END
+from nlpkit.errors import NlpkitError
+from nlpkit.models.seq2seq_settings import END, UNKNOWN
 from nlpkit.tasks.translate.codecs import make_codec
 from nlpkit.tasks.translate.data import Pair
 from nlpkit.tasks.translate.model import Translator
 from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
+from nlpkit.tasks.translate.terms import Term
 from nlpkit.tasks.translate.train import TranslateRun
 
 LONGEST = 30  # tokens of the small models
@@ -87,3 +89,20 @@ def test_an_unknown_word_becomes_the_one_that_is_looked_at() -> None:
         "hola Wozzeck",
     ]
     assert "zorbalu" not in translator.translate(texts)[0]  # and not if it is not asked for
+
+
+def test_a_term_whose_subwords_are_never_written_is_spelled() -> None:
+    codec = make_codec(["dog dog dog", "d o g s"], "bpe")
+    written = [END, UNKNOWN, *sorted(set(codec.encode("d o g s")))]
+    vocab, count = len(codec), len(written)
+    model = small_model(
+        "transformer", source_vocab=vocab, target_vocab=vocab, joint=True, outputs=count
+    )
+    assert model.written_ids is not None
+    model.written_ids.copy_(torch.tensor(written))
+    translator, settings = Translator(model, codec, codec), PredictSettings(beams=5)
+    assert not {*codec.encode(" dog")} & {*written}
+    [[answer]] = translator.predict(["a b"], settings, terms=[Term("b", "dog")])
+    assert " dog" in f" {answer.text}"
+    with pytest.raises(NlpkitError, match="cannot write 'cat'"):
+        translator.predict(["a b"], settings, terms=[Term("b", "cat")])

@@ -89,6 +89,21 @@ class SideCodec(Codec):
             return self.features[place - self.n_tokens]
         return self.tokens.show(place)
 
+    def count_unknown(self, ids: Iterable[int]) -> int:
+        """How many stand for nothing that was learned: the mark of the unknown, and single bytes of
+        characters that have no subword.
+
+        >>> codec = make_codec(["low lower"] * 2, "bpe")
+        >>> codec.count_unknown(codec.encode("low я"))
+        2
+        """
+        by_bytes = isinstance(self.tokens, Subwords)
+        return sum(
+            count
+            for index, count in Counter(ids).items()
+            if index == UNKNOWN or (by_bytes and "\N{REPLACEMENT CHARACTER}" in self.show(index))
+        )
+
     def write(self, file: Path) -> None:
         """The files of its parts, whose names begin with that of ``file``."""
         save_codec(self.tokens, file.parent, file.name)

@@ -20,13 +20,13 @@ from nlpkit.generate.targets import sample_targets
 from nlpkit.models.build import NoRandomNumbers
 from nlpkit.models.seq2seq import EncoderDecoder, Memory, empty_seq2seq
 from nlpkit.models.seq2seq_settings import END, PAD, UNKNOWN, Seq2SeqArchitecture
-from nlpkit.tasks.translate.codecs import SideCodec
+from nlpkit.tasks.translate.codecs import FIRST, SideCodec
 from nlpkit.tasks.translate.data import Pair
 from nlpkit.tasks.translate.loops import cut_loops
 from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
-from nlpkit.tasks.translate.terms import Term, find_terms
+from nlpkit.tasks.translate.terms import Term, find_terms, spell
 from nlpkit.text.codec import save_codec
-from nlpkit.text.subwords import Subwords
+from nlpkit.text.subwords import Subwords, byte_alphabet
 from nlpkit.training.batches import Ragged, plan
 
 _SPARE = 10  # tokens that an answer may have beyond its share
@@ -246,8 +246,7 @@ class Translator(modeldir.Model):
         terms: Sequence[Term],
         look: bool,
     ) -> list[list[Hypothesis]]:
-        prefix = self.target.encode(settings.prefix) if settings.prefix else []
-        self._check_written(prefix, settings.prefix)
+        prefix = self._encode_written(settings.prefix) if settings.prefix else []
         limits = self._limits(rows, settings.max_length, len(prefix))
         memory = self.encode_batch(rows)
         look = look or settings.copy_unknown
@@ -287,11 +286,24 @@ class Translator(modeldir.Model):
             limits.append(min(int(share * len(row)) + _SPARE, bound) + prefix)
         return [min(limit, self.longest or limit) for limit in limits]
 
-    def _check_written(self, ids: Sequence[int], text: str) -> None:
-        """Refuse what the model never writes."""
-        known = None if self.model.written_ids is None else set(self.model.written_ids.tolist())
-        if UNKNOWN in ids or (known is not None and not known.issuperset(ids)):
-            raise NlpkitError(f"the model cannot write {text!r}", hint="words of the training data")
+    def _encode_written(self, text: str) -> list[int]:
+        """Ids of a text that must be written; if the usual subwords are only the source's, others
+        that spell it."""
+        ids, written = self.target.encode(text), self.model.written_ids
+        known = None if written is None else set(written.tolist())
+        if UNKNOWN not in ids and (known is None or known.issuperset(ids)):
+            return ids
+        tokens, spelled = self.target.tokens, []
+        if known is not None and isinstance(tokens, Subwords):
+            listed = [index for index in known if FIRST <= index < FIRST + len(tokens)]
+            symbols = tokens.symbols(index - FIRST for index in listed)
+            alphabet = byte_alphabet()
+            letters = "".join(alphabet[byte] for byte in text.encode())
+            spelled = spell(letters, dict(zip(symbols, listed, strict=True)))
+        if not spelled or self.target.decode(spelled) != text:
+            name = text.strip()
+            raise NlpkitError(f"the model cannot write {name!r}", hint="words of the training data")
+        return spelled
 
     def _constraints(self, text: str, terms: Sequence[Term]) -> Constraints | None:
         """The terms of a source, as places in the head."""
@@ -299,8 +311,7 @@ class Translator(modeldir.Model):
         phrases = []
         for term in find_terms(text, terms):
             space = " " if isinstance(self.target.tokens, Subwords) else ""
-            ids = self.target.encode(space + term.target)
-            self._check_written(ids, term.target)
+            ids = self._encode_written(space + term.target)
             phrases.append(tuple(ids if places is None else places[torch.tensor(ids)].tolist()))
         return Constraints(tuple(phrases)) if phrases else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from nlpkit import textio
@@ -51,3 +51,21 @@ def find_terms(text: str, terms: Iterable[Term]) -> list[Term]:
                 found.append(term)
                 break
     return found
+
+
+def spell(text: str, pieces: Mapping[str, int]) -> list[int]:
+    """The fewest pieces that make up a text, by their ids; none if it cannot be written with them.
+
+    >>> spell("pati", {"p": 1, "a": 2, "ti": 3, "t": 4, "i": 5})
+    [1, 2, 3]
+    """
+    longest = max(map(len, pieces), default=0)
+    best: list[list[int] | None] = [[]]  # of the text up to each place
+    for end in range(1, len(text) + 1):
+        ways = [
+            [*before, pieces[text[start:end]]]
+            for start in range(max(0, end - longest), end)
+            if (before := best[start]) is not None and text[start:end] in pieces
+        ]
+        best.append(min(ways, key=len, default=None))
+    return best[-1] or []
