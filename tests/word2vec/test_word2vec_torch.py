@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 from nlpkit.samples import sample_folder
+from nlpkit.word2vec import engines, torch_engine
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
 from nlpkit.word2vec.huffman import build_tree
 from nlpkit.word2vec.store import build_store
@@ -42,6 +45,20 @@ def log_probability(engine: TorchEngine, hidden: torch.Tensor, target: int) -> t
     return total
 
 
+def check_step(found: Any, outputs: torch.Tensor, hidden: torch.Tensor) -> None:
+    """Changes are the gradients; parts are what a small step closes of the second derivative."""
+    _, change, parts, by_row = found
+    assert hidden.grad is not None
+    assert outputs.grad is not None
+    assert torch.allclose(change, 0.1 * hidden.grad, atol=1e-5)
+    total = torch.zeros_like(outputs)
+    for each in by_row:
+        total.index_add_(0, each.rows, each.change)
+        assert (each.parts >= 0).all()
+    assert torch.allclose(total, 0.1 * outputs.grad, atol=1e-5)
+    assert (parts > 0).all()
+
+
 @pytest.mark.parametrize(
     "engine", [{"loss": "softmax"}, {"loss": "hs"}], indirect=True, ids=["softmax", "hs"]
 )
@@ -52,14 +69,10 @@ def test_a_step_is_the_gradient_of_the_log_probability(engine: TorchEngine) -> N
     total = sum(log_probability(engine, hidden[i], int(target[i])) for i in range(3))
     assert isinstance(total, torch.Tensor)
     total.backward()
-    assert hidden.grad is not None
-    assert engine.output.grad is not None
-    expected = engine.output.detach() + 0.1 * engine.output.grad
-    engine.output = engine.output.detach().clone()
-    loss, change = engine._update_outputs(hidden.detach(), target, 0.1, torch.Generator())
-    assert torch.allclose(change, 0.1 * hidden.grad, atol=1e-5)
-    assert torch.allclose(engine.output, expected, atol=1e-5)
-    assert float(loss) == pytest.approx(-float(total.detach()), rel=1e-4)
+    found = engine._gradients(hidden.detach(), target, 0.1, torch.Generator())
+    check_step(found, engine.output, hidden)
+    loss = found[0]
+    assert float(loss.detach()) == pytest.approx(-float(total.detach()), rel=1e-4)
 
 
 @pytest.mark.parametrize("engine", [{"negative": 5}], indirect=True, ids=["ns"])
@@ -77,15 +90,11 @@ def test_a_step_of_negative_sampling_is_the_gradient_too(engine: TorchEngine) ->
             if other != word:
                 total = total + 5 / 64 * sigmoid(-(engine.output[other] @ hidden[i]))
     total.backward()
-    assert hidden.grad is not None
-    assert engine.output.grad is not None
-    expected = engine.output.detach() + 0.1 * engine.output.grad
-    engine.output = engine.output.detach().clone()
     generator = torch.Generator().manual_seed(7)
-    loss, change = engine._update_outputs(hidden.detach(), target, 0.1, generator)
-    assert torch.allclose(change, 0.1 * hidden.grad, atol=1e-5)
-    assert torch.allclose(engine.output, expected, atol=1e-5)
-    assert float(loss) == pytest.approx(-float(total.detach()), rel=1e-4)
+    found = engine._gradients(hidden.detach(), target, 0.1, generator)
+    check_step(found, engine.output, hidden)
+    loss = found[0]
+    assert float(loss.detach()) == pytest.approx(-float(total.detach()), rel=1e-4)
 
 
 @pytest.mark.parametrize("arch", list(Arch))
@@ -99,6 +108,26 @@ def test_both_engines_learn_alike(arch: Arch) -> None:
         losses[engine] = [record.loss for record in records if record.due]
     assert losses["torch"][1] < 0.95 * losses["torch"][0]
     assert losses["torch"][1] == pytest.approx(losses["numba"][1], rel=0.1)
+
+
+@pytest.mark.parametrize("arch", list(Arch))
+def test_thousands_of_examples_in_a_step_learn_nearly_as_well(
+    arch: Arch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of so few words that each has hundreds of pairs in a step: simply added up, they diverge."""
+    random = np.random.default_rng(1)
+    topics = random.integers(0, 4, 2500)
+    lines = [" ".join(f"w{10 * t + n}" for n in random.integers(0, 10, 12)) for t in topics]
+    config = Word2VecConfig(arch=arch, dim=16, epochs=2, threads=1, sample=0)
+    store = build_store(["\n".join(lines).encode()], config)
+    monkeypatch.setattr(engines, "LEAST_WORDS_PER_CHUNK", 2_000)
+    losses = {}
+    for examples in (256, 24_000):
+        monkeypatch.setitem(torch_engine.EXAMPLES, arch, examples)
+        trainer = Word2VecTrainer(store, config, engine="torch")
+        losses[examples] = [record.loss for record in trainer.train() if record.due]
+    assert losses[256][1] < 0.9 * losses[256][0]
+    assert losses[24_000][1] < 1.1 * losses[256][1]
 
 
 def test_a_resumed_run_gives_the_same_bits() -> None:
