@@ -116,6 +116,7 @@ class PairEngine(cpu.CpuEngine):
             space.word,
             space.low,
             space.high,
+            space.document,
         )
         found: tuple[float, int] = train_pairs(
             np.uint64(state),

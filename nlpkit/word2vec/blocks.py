@@ -49,6 +49,16 @@ _ONE = np.float32(1.0)
 _SPARE = 16  # tiles and vectors may reach this far over the edge of a block
 
 
+class Steps(NamedTuple):
+    """How a block learns."""
+
+    window: int
+    mean: bool  # CBOW: of the words of a window, else their sum
+    frozen: bool  # words stay as they are: their documents alone learn
+    share: np.float32  # what each noise word counts
+    lr: np.float32
+
+
 class Workspace(NamedTuple):
     """The local copies and sums of one thread's block."""
 
@@ -67,6 +77,7 @@ class Workspace(NamedTuple):
     noise: Ints  # (noise,)
     covers: Ints  # (rows,) skip-gram: in how many windows a word lies
     weights: Floats  # (1, rows) how much one noise word counts
+    row_of: Ints  # (rows,) which input row each document of a block is
 
 
 def make_workspace(
@@ -103,6 +114,7 @@ def make_workspace(
         noise=np.zeros(noise, dtype=np.int32),
         covers=np.zeros(rows, dtype=np.int32),
         weights=aligned_zeros(1, rows),
+        row_of=np.zeros(rows, dtype=np.int32),
     )
 
 
@@ -132,11 +144,77 @@ def _centres_near(
 
 
 @kernel()
-def _count(words: Ints, word: int) -> int:
-    found = 0
-    for i in range(len(words)):
-        found += words[i] == word
-    return found
+def gather(
+    input_rows: Floats, output_rows: Floats, inputs: Ints, targets: Ints, space: Workspace
+) -> None:
+    """Copies of all rows that a block needs: of ``inputs``; of noise, then of ``targets``."""
+    width, noise = space.inputs.shape[1], space.noise
+    for i in range(len(inputs)):
+        copy_row(space.inputs, i, input_rows, inputs[i], width)
+    for k in range(len(noise)):
+        copy_row(space.outputs, k, output_rows, noise[k], width)
+    for c in range(len(targets)):
+        copy_row(space.outputs, len(noise) + c, output_rows, targets[c], width)
+
+
+@kernel(fastmath=True)
+def change_rows(
+    matrix: Floats, rows: Ints, weights: Floats, j: int, sources: Floats, count: int, change: Floats
+) -> None:
+    """``matrix[rows[k]] += weights[:count, j + k] @ sources[:count]`` for each k."""
+    width = change.shape[1]
+    for k in range(0, len(rows), ROWS):
+        clear(change, 0, width)
+        add_products(change, 0, weights, j + k, sources, 0, count, width)
+        for r in range(min(ROWS, len(rows) - k)):
+            add_row(matrix, rows[k + r], _ONE, change, r, width)
+
+
+@kernel(fastmath=True, error_model="numpy")
+def _true_pairs(
+    first: int, last: int, start: int, how: Steps, measure: bool, space: Workspace
+) -> tuple[float, int]:
+    """Scores of centres with their windows to ``lr * (1 - sigmoid(score))``; what is no pair gets
+    0, as far as tiles will look. Counts ``covers``, too. Returns the loss and the pairs."""
+    pairs, covers, n_noise = space.pairs, space.covers, len(space.noise)
+    low, high = space.low, space.high
+    loss, n_pairs = 0.0, 0
+    for c in range(last - first):
+        left, right, here = low[first + c] - start, high[first + c] - start, first + c - start
+        if measure:
+            for i in range(left, right):
+                if i != here:
+                    loss -= math.log(sigmoid(pairs[n_noise + c, i]))
+        seen, unseen = max(0, here - how.window - ROWS), here + how.window + 2 * ROWS
+        true_steps(pairs, n_noise + c, seen, unseen, left, right, here, how.lr)
+        covers[left] += 1
+        covers[right] -= 1
+        n_pairs += right - left - 1
+    return loss, n_pairs
+
+
+@kernel(fastmath=True, error_model="numpy")
+def _noise_pairs(
+    first: int, last: int, start: int, rows: int, how: Steps, measure: bool, space: Workspace
+) -> float:
+    """Scores of noise to ``-lr * sigmoid(score)``, as often as a row has pairs. A noise word that
+    happens to be a centre is no noise for the centre's own window. Returns the loss."""
+    pairs, covers, weights = space.pairs, space.covers, space.weights
+    word, low, high = space.word, space.low, space.high
+    loss = 0.0
+    for k in range(len(space.noise)):
+        for i in range(rows):
+            weights[0, i] = how.share * covers[i]
+        for p in range(first, last):
+            if word[p] == space.noise[k]:
+                for i in range(low[p] - start, high[p] - start):
+                    if i != p - start:
+                        weights[0, i] -= how.share
+        if measure:
+            for i in range(rows):
+                loss -= weights[0, i] * math.log(sigmoid(-pairs[k, i]))
+        noise_steps(pairs, k, rows, weights, 0, how.lr)
+    return loss
 
 
 @kernel(fastmath=True, error_model="numpy")
@@ -145,28 +223,17 @@ def skipgram_block(
     output_rows: Floats,
     first: int,
     last: int,
-    window: int,
-    lr: np.float32,
-    share: np.float32,
+    how: Steps,
     measure: bool,
     space: Workspace,
 ) -> tuple[float, int]:
-    """Every word of a window predicts the centre. Returns the summed loss (if asked) and pairs."""
+    """Every word of a window predicts the centre. Returns the summed loss and pairs, if asked."""
     inputs, outputs, pairs, change = space.inputs, space.outputs, space.pairs, space.change
-    noise, covers, weights = space.noise, space.covers, space.weights
-    word, low, high = space.word, space.low, space.high
+    noise, covers, low, high = space.noise, space.covers, space.low, space.high
     width = inputs.shape[1]
-    start, stop = reach(first, last, window, low, high)
+    start, stop = reach(first, last, how.window, low, high)
     rows, centres, n_noise = stop - start, last - first, len(noise)
-
-    for i in range(rows):
-        copy_row(inputs, i, input_rows, space.row[start + i], width)
-    for i in range(rows + 1):
-        covers[i] = 0
-    for k in range(n_noise):
-        copy_row(outputs, k, output_rows, noise[k], width)
-    for c in range(centres):
-        copy_row(outputs, n_noise + c, output_rows, word[first + c], width)
+    gather(input_rows, output_rows, space.row[start:stop], space.word[first:last], space)
 
     # Scores: noise with every row, a centre with the rows of its window.
     scores(outputs, 0, n_noise, inputs, 0, rows, width, pairs)
@@ -177,64 +244,83 @@ def skipgram_block(
         k = n_noise + c
         scores(outputs, k, k + 2, inputs, left - start, right - start, width, pairs)
 
-    # From scores to steps. For a true pair: lr * (1 - sigmoid(score)); what is no pair gets 0, as
-    # far as the tiles below will look.
-    loss = 0.0
-    n_pairs = 0
-    for c in range(centres):
-        left, right, here = low[first + c] - start, high[first + c] - start, first + c - start
-        if measure:
-            for i in range(left, right):
-                if i != here:
-                    loss -= math.log(sigmoid(pairs[n_noise + c, i]))
-        seen, unseen = max(0, here - window - ROWS), here + window + 2 * ROWS
-        true_steps(pairs, n_noise + c, seen, unseen, left, right, here, lr)
-        covers[left] += 1
-        covers[right] -= 1
-        n_pairs += right - left - 1
+    # From scores to steps.
+    covers[: rows + 1] = 0
+    loss, n_pairs = _true_pairs(first, last, start, how, measure, space)
     for i in range(1, rows):
         covers[i] += covers[i - 1]
-    for i in range(first - start, last - start):
-        covers[i] -= 1  # a word is no context of its own
-
-    # For noise: -lr * sigmoid(score), as often as the row has pairs. A noise word that happens to
-    # be the centre is no noise for the centre's own window.
-    for k in range(n_noise):
-        for i in range(rows):
-            weights[0, i] = share * covers[i]
-        if _count(word[first:last], noise[k]):
-            for c in range(centres):
-                if word[first + c] == noise[k]:
-                    for i in range(low[first + c] - start, high[first + c] - start):
-                        if i != first + c - start:
-                            weights[0, i] -= share
-        if measure:
-            for i in range(rows):
-                loss -= weights[0, i] * math.log(sigmoid(-pairs[k, i]))
-        noise_steps(pairs, k, rows, weights, 0, lr)
+    covers[first - start : last - start] -= 1  # a word is no context of its own
+    loss += _noise_pairs(first, last, start, rows, how, measure, space)
 
     # Both changes are computed from the copies, so neither sees the other's.
     for i in range(0, rows, ROWS):
         clear(change, 0, width)
         add_products(change, 0, pairs, i, outputs, 0, n_noise, width)
-        left, right = _centres_near(start + i, first, last, window, low, high)
+        left, right = _centres_near(start + i, first, last, how.window, low, high)
         add_products(change, 0, pairs, i, outputs, n_noise + left, n_noise + right, width)
         for r in range(min(ROWS, rows - i)):
             add_row(input_rows, space.row[start + i + r], _ONE, change, r, width)
     by_row = pairs.T
-    for k in range(0, n_noise, ROWS):
-        clear(change, 0, width)
-        add_products(change, 0, by_row, k, inputs, 0, rows, width)
-        for r in range(min(ROWS, n_noise - k)):
-            add_row(output_rows, noise[k + r], _ONE, change, r, width)
+    change_rows(output_rows, noise, by_row, 0, inputs, rows, change)
     for c in range(0, centres, ROWS):
         clear(change, 0, width)
         tile = min(ROWS, centres - c)
-        left, right = reach(first + c, first + c + tile, window, low, high)
+        left, right = reach(first + c, first + c + tile, how.window, low, high)
         add_products(change, 0, by_row, n_noise + c, inputs, left - start, right - start, width)
         for r in range(tile):
-            add_row(output_rows, word[first + c + r], _ONE, change, r, width)
-    return loss, n_pairs
+            add_row(output_rows, space.word[first + c + r], _ONE, change, r, width)
+    return loss, n_pairs if measure else 0
+
+
+@kernel(fastmath=True, error_model="numpy")
+def _window_means(
+    input_rows: Floats, first: int, last: int, start: int, how: Steps, space: Workspace
+) -> None:
+    """The mean (or sum) of each window, with its document, to ``hidden``; and ``shares``."""
+    shares, change, hidden = space.shares, space.change, space.hidden
+    low, high, documents = space.low, space.high, len(space.document) > 0
+    width, centres = change.shape[1], last - first
+    for c in range(centres):
+        left, right, here = low[first + c] - start, high[first + c] - start, first + c - start
+        seen, unseen = max(0, here - how.window - ROWS), here + how.window + 2 * ROWS
+        mark_window(shares, c, seen, unseen, left, right, here)
+    by_row = shares.T
+    for c in range(0, centres, ROWS):
+        clear(change, 0, width)
+        tile = min(ROWS, centres - c)
+        left, right = reach(first + c, first + c + tile, how.window, low, high)
+        add_products(change, 0, by_row, c, space.inputs, left - start, right - start, width)
+        clear(hidden, c, width)
+        for r in range(tile):
+            p = first + c + r
+            size = high[p] - low[p] - 1 + documents
+            weight = _ONE / np.float32(size) if how.mean else _ONE
+            add_row(hidden, c + r, weight, change, r, width)
+            if documents:
+                add_row(hidden, c + r, weight, input_rows, space.document[p], width)
+
+
+@kernel(fastmath=True, error_model="numpy")
+def _means_against_noise(
+    first: int, last: int, how: Steps, measure: bool, space: Workspace
+) -> float:
+    """All noise words with all windows: steps in ``pairs``, begins ``errors``; returns the loss."""
+    pairs, weights, errors = space.pairs, space.weights, space.errors
+    noise, word = space.noise, space.word
+    width, centres, n_noise = errors.shape[1], last - first, len(noise)
+    scores(space.outputs, 0, n_noise, space.hidden, 0, centres, width, pairs)
+    loss = 0.0
+    for k in range(n_noise):
+        for c in range(centres):
+            weights[0, c] = how.share if word[first + c] != noise[k] else np.float32(0.0)
+        if measure:
+            for c in range(centres):
+                loss -= weights[0, c] * math.log(sigmoid(-pairs[k, c]))
+        noise_steps(pairs, k, centres, weights, 0, how.lr)
+    for c in range(0, centres, ROWS):
+        clear(errors, c, width)
+        add_products(errors, c, pairs, c, space.outputs, 0, n_noise, width)
+    return loss
 
 
 @kernel(fastmath=True, error_model="numpy")
@@ -243,95 +329,48 @@ def cbow_block(
     output_rows: Floats,
     first: int,
     last: int,
-    window: int,
-    mean: bool,
-    lr: np.float32,
-    share: np.float32,
+    how: Steps,
     measure: bool,
-    frozen: bool,
     space: Workspace,
 ) -> tuple[float, int]:
-    """The mean (or sum) of a window predicts the centre. Returns the summed loss and centres.
+    """The mean (or sum) of a window predicts the centre. Returns the loss and centres, if asked.
 
     Where words have documents, these belong to the window: that is PV-DM. When the words are
-    ``frozen``, the documents alone learn.
+    frozen, the documents alone learn.
 
     With the mean h of C words as input, the gradient of each word is 1/C of the gradient e of h.
     Following word2vec.c, each word gets the whole of e: then h moves by e, as the one word of a
     skip-gram pair would. It is C times the exact step, and it learns far more in an epoch.
     """
-    inputs, outputs, pairs, change = space.inputs, space.outputs, space.pairs, space.change
-    hidden, errors, shares, weights = space.hidden, space.errors, space.shares, space.weights
-    noise, documents = space.noise, len(space.document) > 0
-    word, low, high = space.word, space.low, space.high
-    width = inputs.shape[1]
-    start, stop = reach(first, last, window, low, high)
-    rows, centres, n_noise = stop - start, last - first, len(noise)
+    outputs, pairs, change = space.outputs, space.pairs, space.change
+    hidden, errors, word, low, high = space.hidden, space.errors, space.word, space.low, space.high
+    width, centres, n_noise = change.shape[1], last - first, len(space.noise)
+    start, stop = reach(first, last, how.window, low, high)
+    gather(input_rows, output_rows, space.row[start:stop], word[first:last], space)
+    _window_means(input_rows, first, last, start, how, space)
 
-    for i in range(rows):
-        copy_row(inputs, i, input_rows, space.row[start + i], width)
-    for k in range(n_noise):
-        copy_row(outputs, k, output_rows, noise[k], width)
-    for c in range(centres):
-        copy_row(outputs, n_noise + c, output_rows, word[first + c], width)
-
-    for c in range(centres):
-        left, right, here = low[first + c] - start, high[first + c] - start, first + c - start
-        seen, unseen = max(0, here - window - ROWS), here + window + 2 * ROWS
-        mark_window(shares, c, seen, unseen, left, right, here)
-    by_row = shares.T
-    for c in range(0, centres, ROWS):
-        clear(change, 0, width)
-        tile = min(ROWS, centres - c)
-        left, right = reach(first + c, first + c + tile, window, low, high)
-        add_products(change, 0, by_row, c, inputs, left - start, right - start, width)
-        clear(hidden, c, width)
-        for r in range(tile):
-            p = first + c + r
-            size = high[p] - low[p] - 1 + documents
-            weight = _ONE / np.float32(size) if mean else _ONE
-            add_row(hidden, c + r, weight, change, r, width)
-            if documents:
-                add_row(hidden, c + r, weight, input_rows, space.document[p], width)
-
-    # Noise first: all of it with all windows.
-    scores(outputs, 0, n_noise, hidden, 0, centres, width, pairs)
-    loss = 0.0
-    for k in range(n_noise):
-        if measure:
-            for c in range(centres):
-                if word[first + c] != noise[k]:
-                    loss -= share * math.log(sigmoid(-pairs[k, c]))
-        for c in range(centres):
-            weights[0, c] = share if word[first + c] != noise[k] else np.float32(0.0)
-        noise_steps(pairs, k, centres, weights, 0, lr)
-    for c in range(0, centres, ROWS):
-        clear(errors, c, width)
-        add_products(errors, c, pairs, c, outputs, 0, n_noise, width)
-    by_centre = pairs.T
-    for k in range(0, 0 if frozen else n_noise, ROWS):
-        clear(change, 0, width)
-        add_products(change, 0, by_centre, k, hidden, 0, centres, width)
-        for r in range(min(ROWS, n_noise - k)):
-            add_row(output_rows, noise[k + r], _ONE, change, r, width)
+    loss = _means_against_noise(first, last, how, measure, space)
+    if not how.frozen:
+        change_rows(output_rows, space.noise, pairs.T, 0, hidden, centres, change)
 
     # The centres: each with its own window only. Their scores take the place of the noise's.
     for c in range(0, centres, ROWS):
         paired_scores(outputs, n_noise + c, hidden, c, width, pairs, 0)
     for c in range(centres):
-        step = sigmoid(-pairs[0, c])
+        step = how.lr * sigmoid(-pairs[0, c])
         if measure:
             loss -= math.log(sigmoid(pairs[0, c]))
-        add_row(errors, c, lr * step, outputs, n_noise + c, width)
-        if not frozen:
-            add_row(output_rows, word[first + c], lr * step, hidden, c, width)
-        if documents:
+        add_row(errors, c, step, outputs, n_noise + c, width)
+        if not how.frozen:
+            add_row(output_rows, word[first + c], step, hidden, c, width)
+        if len(space.document):
             add_row(input_rows, space.document[first + c], _ONE, errors, c, width)
 
-    for i in range(0, 0 if frozen else rows, ROWS):
+    rows = 0 if how.frozen else stop - start
+    for i in range(0, rows, ROWS):
         clear(change, 0, width)
-        left, right = _centres_near(start + i, first, last, window, low, high)
-        add_products(change, 0, shares, i, errors, left, right, width)
+        left, right = _centres_near(start + i, first, last, how.window, low, high)
+        add_products(change, 0, space.shares, i, errors, left, right, width)
         for r in range(min(ROWS, rows - i)):
             add_row(input_rows, space.row[start + i + r], _ONE, change, r, width)
-    return loss, centres
+    return loss, centres if measure else 0

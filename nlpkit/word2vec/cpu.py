@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nlpkit.kernels.compiling import is_compiled
-from nlpkit.word2vec.blocks import Workspace, make_workspace
+from nlpkit.word2vec.blocks import Steps, Workspace, make_workspace
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
 from nlpkit.word2vec.exact import exact_piece
 from nlpkit.word2vec.huffman import HuffmanTree, build_tree
-from nlpkit.word2vec.kernels import cbow_piece, skipgram_piece
+from nlpkit.word2vec.kernels import Chunk, cbow_piece, skipgram_piece
 from nlpkit.word2vec.sampling import keep_limits, make_noise, noise_probabilities
 from nlpkit.word2vec.store import LONGEST_SENTENCE, IdStore
 from nlpkit.word2vec.tiles import ROWS, aligned_zeros, padded
@@ -101,9 +100,14 @@ class CpuEngine:
 
     def make_worker(self) -> Worker:
         """What one thread needs."""
-        centres = BLOCK if self.config.loss is Loss.NS else 1
         space = make_workspace(
-            centres, self.outputs_per_block, self.config.window, self.width, self.longest_piece
+            BLOCK if self.config.loss is Loss.NS else 1,
+            self.outputs_per_block,
+            self.config.window,
+            self.width,
+            self.longest_piece,
+            slots=self.inputs > self.vocabulary,
+            documents=self.config.documents,
         )
         if self.config.loss is Loss.SOFTMAX:
             space.noise[:] = np.arange(len(space.noise), dtype=np.int32)
@@ -111,32 +115,45 @@ class CpuEngine:
         self._workers += 1
         return Worker(space, own, np.empty((2, self.hot, self.width), np.float32))
 
-    def check_piece(self, start: int, stop: int) -> None:
-        """Kernels check no bounds: refuse what is no chunk of the corpus."""
-        if not 0 <= start <= stop <= len(self.ids) or stop - start > self.longest_piece:
-            raise IndexError(f"ids {start}:{stop} are no chunk")
-
     def train_piece(
         self, number: int, start: int, stop: int, lr: float, worker: Worker
     ) -> tuple[float, int]:
         """Train on ``ids[start:stop]``; returns the sum of measured losses and their number."""
-        self.check_piece(start, stop)
-        config, space = self.config, worker.space
-        cbow = config.arch is Arch.CBOW
-        rate, window, shrink = np.float32(lr), config.window, config.shrink_windows
-        where = (self.ids, start, stop, config.seed, number, self.input, self.output, self.keep)
-        if config.loss is not Loss.NS:
-            full = config.loss is Loss.SOFTMAX
-            mean = config.cbow_mean
-            return exact_piece(*where, self.tree, full, cbow, mean, window, shrink, rate, space)
+        # Kernels check no bounds: refuse what is no chunk of the corpus.
+        if not 0 <= start <= stop <= len(self.ids) or stop - start > self.longest_piece:
+            raise IndexError(f"ids {start}:{stop} are no chunk")
+        config = self.config
+        chunk = Chunk(
+            self.ids,
+            start,
+            stop,
+            config.seed,
+            number,
+            self.keep,
+            self.noise,
+            config.shrink_windows,
+            BLOCK,
+            steps_of(config, lr),
+            self.hot,
+            worker.own,
+        )
         self._copy_hot(worker)
-        share = np.float32(config.negative / self.outputs_per_block)
-        rest = (BLOCK, rate, share, space, self.hot, worker.own)
-        if cbow:
-            found = cbow_piece(*where, self.noise, window, shrink, config.cbow_mean, *rest)
-        else:
-            found = skipgram_piece(*where, self.noise, window, shrink, *rest)
+        found = self._run(chunk, worker)
         self._merge_hot(worker)
+        return found
+
+    @property
+    def kernel(self) -> Any:
+        """What trains a chunk."""
+        if self.config.loss is not Loss.NS:
+            return exact_piece
+        return cbow_piece if self.config.arch is Arch.CBOW else skipgram_piece
+
+    def _run(self, chunk: Chunk, worker: Worker) -> tuple[float, int]:
+        how: tuple[Any, ...] = ()
+        if self.config.loss is not Loss.NS:
+            how = self.tree, self.config.loss is Loss.SOFTMAX, self.config.arch is Arch.CBOW
+        found: tuple[float, int] = self.kernel(chunk, self.input, self.output, *how, worker.space)
         return found
 
     def _copy_hot(self, worker: Worker) -> None:
@@ -190,11 +207,7 @@ def noise_per_block(config: Word2VecConfig) -> int:
     return -(-config.negative * SHARED_NOISE[config.arch] // ROWS) * ROWS
 
 
-def kernels_are_compiled(config: Word2VecConfig) -> bool:
-    """Whether the kernel for these settings needs no compiler any more."""
-    kernel: Any = skipgram_piece if config.arch is Arch.SKIPGRAM else cbow_piece
-    if config.documents:
-        from nlpkit.word2vec.document_kernels import document_piece
-
-        kernel = document_piece
-    return is_compiled(exact_piece if config.loss is not Loss.NS else kernel)
+def steps_of(config: Word2VecConfig, lr: float, *, frozen: bool = False) -> Steps:
+    """How blocks learn at this rate."""
+    share = np.float32(config.negative / noise_per_block(config))
+    return Steps(config.window, config.cbow_mean, frozen, share, np.float32(lr))

@@ -15,8 +15,9 @@ from nlpkit.vectors.folder import CONTEXT, read_context, read_folder
 from nlpkit.vectors.settings import TextSettings
 from nlpkit.word2vec.blocks import make_workspace
 from nlpkit.word2vec.config import Arch, Word2VecConfig
-from nlpkit.word2vec.cpu import BLOCK, CpuEngine, Worker, noise_per_block
+from nlpkit.word2vec.cpu import BLOCK, CpuEngine, Worker, noise_per_block, steps_of
 from nlpkit.word2vec.document_kernels import document_piece, infer_documents
+from nlpkit.word2vec.kernels import Chunk
 from nlpkit.word2vec.sampling import keep_limits, make_noise
 from nlpkit.word2vec.store import IdStore
 from nlpkit.word2vec.tiles import aligned_zeros, padded
@@ -40,54 +41,19 @@ class DocumentEngine(CpuEngine):
         firsts = np.cumsum(ends) - ends
         self.first_sentence = dict(zip(starts.tolist(), firsts.tolist(), strict=True))
 
-    def make_worker(self) -> Worker:
-        """What one thread needs."""
-        worker = super().make_worker()
-        config = self.config
-        space = make_workspace(
-            BLOCK,
-            self.outputs_per_block,
-            config.window,
-            self.width,
-            self.longest_piece,
-            slots=True,
-            documents=True,
-        )
-        return Worker(space, worker.own, worker.before)
+    kernel = document_piece
 
-    def train_piece(
-        self, number: int, start: int, stop: int, lr: float, worker: Worker
-    ) -> tuple[float, int]:
-        """Train on ``ids[start:stop]``; returns the sum of measured losses and their number."""
-        self.check_piece(start, stop)
-        config = self.config
-        self._copy_hot(worker)
+    def _run(self, chunk: Chunk, worker: Worker) -> tuple[float, int]:
         found: tuple[float, int] = document_piece(
-            self.ids,
-            start,
-            stop,
-            self.first_sentence[start],
+            chunk,
+            self.first_sentence[chunk.start],
             self.document_of,
-            config.seed,
-            number,
             self.input,
             self.output,
-            self.keep,
-            self.noise,
-            config.window,
-            config.shrink_windows,
-            config.arch is Arch.CBOW,
-            config.cbow_mean,
-            config.document_words,
-            False,
-            BLOCK,
-            np.float32(lr),
-            np.float32(config.negative / self.outputs_per_block),
+            self.config.arch is Arch.CBOW,
+            self.config.document_words,
             worker.space,
-            self.hot,
-            worker.own,
         )
-        self._merge_hot(worker)
         return found
 
 
@@ -156,34 +122,38 @@ class InferredVectors:
         ids[starts[1:] - 1] = ~ids[starts[1:] - 1]
         here = self._input[self._known :]
         here[:, : config.dim] = self._start
-        noise = noise_per_block(config)
         space = make_workspace(
             BLOCK,
-            noise,
+            noise_per_block(config),
             config.window,
             self._input.shape[1],
             int(lengths.max(initial=1)),
             slots=True,
             documents=True,
         )
-        infer_documents(
+        chunk = Chunk(
             ids,
-            starts,
-            np.arange(self._known, self._known + len(starts), dtype=np.int32),
+            0,
+            0,
             self.settings.seed,
-            self.settings.epochs,
-            self._input,
-            self._output,
+            0,
             self._keep,
             self._noise,
-            config.window,
             config.shrink_windows,
-            config.arch is Arch.CBOW,
-            config.cbow_mean,
             BLOCK,
-            config.starting_lr,
+            steps_of(config, config.starting_lr, frozen=True),
+            0,
+            0,
+        )
+        infer_documents(
+            chunk,
+            starts,
+            np.arange(self._known, self._known + len(starts), dtype=np.int32),
+            self.settings.epochs,
             config.min_lr,
-            np.float32(config.negative / noise),
+            self._input,
+            self._output,
+            config.arch is Arch.CBOW,
             space,
         )
         rows = np.zeros((len(texts), config.dim), np.float32)

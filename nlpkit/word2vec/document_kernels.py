@@ -14,20 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nlpkit.kernels.compiling import kernel
-from nlpkit.word2vec.blocks import Workspace, cbow_block, skipgram_block
-from nlpkit.word2vec.kernels import MEASURE_EVERY, to_copies
-from nlpkit.word2vec.sampling import Noise, draw_noise, draw_window, seeded
-from nlpkit.word2vec.tiles import (
-    ROWS,
-    add_products,
-    add_row,
-    clear,
-    copy_row,
-    noise_steps,
-    scores,
-    sigmoid,
-    true_steps,
+from nlpkit.word2vec.blocks import (
+    Steps,
+    Workspace,
+    cbow_block,
+    change_rows,
+    gather,
+    skipgram_block,
 )
+from nlpkit.word2vec.kernels import Chunk, is_measured, next_noise, read_chunk
+from nlpkit.word2vec.tiles import noise_steps, scores, sigmoid, true_steps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,48 +32,6 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int32]
 
-_ONE = np.float32(1.0)
-
-
-@kernel()
-def read_documents(
-    state: np.uint64,
-    ids: Ints,
-    start: int,
-    stop: int,
-    sentence: int,
-    document_of: Ints,
-    keep: NDArray[np.uint32],
-    window: int,
-    shrink: bool,
-    space: Workspace,
-) -> tuple[np.uint64, int]:
-    """Thin out the sentences of ``ids[start:stop]``; each word left gets its window and document.
-
-    The first of them is number ``sentence``; ``document_of`` has the input row of each sentence's
-    document. Unlike in ``read_windows`` a sentence of one word stays: its document predicts it.
-    """
-    n = 0
-    first = 0  # of the sentence
-    for position in range(start, stop):
-        here = ids[position]
-        is_last = here < 0
-        if is_last:
-            here = ~here
-        state, half = draw_window(state, keep[here], window, shrink)
-        if half:
-            space.word[n] = space.row[n] = here
-            space.document[n] = document_of[sentence]
-            space.low[n] = max(first, n - half)
-            space.high[n] = n + half + 1
-            n += 1
-        if is_last:
-            for p in range(max(first, n - window), n):
-                space.high[p] = min(space.high[p], n)
-            first = n
-            sentence += 1
-    return state, n
-
 
 @kernel(fastmath=True, error_model="numpy")
 def dbow_block(
@@ -85,16 +39,14 @@ def dbow_block(
     output_rows: Floats,
     first: int,
     last: int,
-    lr: np.float32,
-    share: np.float32,
+    how: Steps,
     measure: bool,
-    frozen: bool,
     space: Workspace,
 ) -> tuple[float, int]:
-    """Each document predicts its words. Returns the summed loss (if asked) and words.
+    """Each document predicts its words. Returns the summed loss and words, if asked.
 
     A block holds the words of few documents, so that all scores are one small product: of noise
-    and words with documents. What is no pair counts 0. ``frozen`` outputs do not learn.
+    and words with documents. What is no pair counts 0. Frozen outputs do not learn.
     """
     inputs, outputs, pairs, change = space.inputs, space.outputs, space.pairs, space.change
     noise, word, document, length = space.noise, space.word, space.document, space.covers
@@ -103,14 +55,11 @@ def dbow_block(
     rows = 0
     for p in range(first, last):
         if p == first or document[p] != document[p - 1]:
-            copy_row(inputs, rows, input_rows, document[p], width)
+            space.row_of[rows] = document[p]
             length[rows] = 0
             rows += 1
         length[rows - 1] += 1
-    for k in range(n_noise):
-        copy_row(outputs, k, output_rows, noise[k], width)
-    for c in range(centres):
-        copy_row(outputs, n_noise + c, output_rows, word[first + c], width)
+    gather(input_rows, output_rows, space.row_of[:rows], word[first:last], space)
     scores(outputs, 0, n_noise + centres, inputs, 0, rows, width, pairs)
 
     # From scores to steps: as often as a document has words in the block for noise, but not for
@@ -121,121 +70,84 @@ def dbow_block(
         for p in range(first, last):
             if p == first or document[p] != document[p - 1]:
                 row += 1
-                space.weights[0, row] = share * length[row]
+                space.weights[0, row] = how.share * length[row]
             if word[p] == noise[k]:
-                space.weights[0, row] -= share
+                space.weights[0, row] -= how.share
         if measure:
             for i in range(rows):
                 loss -= space.weights[0, i] * math.log(sigmoid(-pairs[k, i]))
-        noise_steps(pairs, k, rows, space.weights, 0, lr)
+        noise_steps(pairs, k, rows, space.weights, 0, how.lr)
     row = -1
     for c in range(centres):
         if c == 0 or document[first + c] != document[first + c - 1]:
             row += 1
         if measure:
             loss -= math.log(sigmoid(pairs[n_noise + c, row]))
-        true_steps(pairs, n_noise + c, 0, rows, row, row + 1, -1, lr)
+        true_steps(pairs, n_noise + c, 0, rows, row, row + 1, -1, how.lr)
 
-    last_row = first
-    for i in range(0, rows, ROWS):
-        clear(change, 0, width)
-        add_products(change, 0, pairs, i, outputs, 0, n_noise + centres, width)
-        for r in range(min(ROWS, rows - i)):
-            add_row(input_rows, document[last_row], _ONE, change, r, width)
-            last_row += length[i + r]
-    by_row = pairs.T
-    for k in range(0, 0 if frozen else n_noise + centres, ROWS):
-        clear(change, 0, width)
-        add_products(change, 0, by_row, k, inputs, 0, rows, width)
-        for r in range(min(ROWS, n_noise + centres - k)):
-            target = noise[k + r] if k + r < n_noise else word[first + k + r - n_noise]
-            add_row(output_rows, target, _ONE, change, r, width)
-    return loss, centres
+    change_rows(input_rows, space.row_of[:rows], pairs, 0, outputs, n_noise + centres, change)
+    if not how.frozen:
+        change_rows(output_rows, noise, pairs.T, 0, inputs, rows, change)
+        change_rows(output_rows, word[first:last], pairs.T, n_noise, inputs, rows, change)
+    return loss, centres if measure else 0
 
 
 @kernel()
 def document_piece(
-    ids: Ints,
-    start: int,
-    stop: int,
+    chunk: Chunk,
     sentence: int,
     document_of: Ints,
-    seed: int,
-    number: int,
     input_rows: Floats,
     output_rows: Floats,
-    keep: NDArray[np.uint32],
-    noise: Noise,
-    window: int,
-    shrink: bool,
     dm: bool,
-    mean: bool,
     words: bool,
-    frozen: bool,
-    block: int,
-    lr: np.float32,
-    share: np.float32,
     space: Workspace,
-    hot: int,
-    own: int,
 ) -> tuple[float, int]:
-    """Train on ``ids[start:stop]``; returns the sum of the measured losses and their number.
+    """Train on a chunk; returns the sum of the measured losses and their number.
 
-    By PV-DM or by PV-DBOW, which may train ``words`` by skip-gram beside. Of the outputs of the
-    ``hot`` most frequent words a thread has copies, ``own`` rows further on.
+    By PV-DM or by PV-DBOW, which may train ``words`` by skip-gram beside. The first sentence of the
+    chunk is number ``sentence``; ``document_of`` has the input row of each sentence's document.
     """
-    state, n = read_documents(
-        seeded(seed, number), ids, start, stop, sentence, document_of, keep, window, shrink, space
-    )
-    to_copies(space.word[:n], hot, own)
-    loss = 0.0
-    measured = 0
-    for first in range(0, n, block):
-        state = draw_noise(state, noise.limits, noise.guide, space.noise)
-        to_copies(space.noise, hot, own)
-        last = min(first + block, n)
-        measure = (first // block) % MEASURE_EVERY == 0
-        where = (input_rows, output_rows, first, last)
+    state, n = read_chunk(chunk, space)
+    for p in range(n):
+        space.document[p] = document_of[sentence + space.document[p]]
+    loss, measured = 0.0, 0
+    for first in range(0, n, chunk.block):
+        state = next_noise(state, chunk, space)
+        last, measure = min(first + chunk.block, n), is_measured(first, chunk)
+        where = (input_rows, output_rows, first, last, chunk.how)
         if dm:
-            found, count = cbow_block(*where, window, mean, lr, share, measure, frozen, space)
+            found, count = cbow_block(*where, measure, space)
         else:
             if words:
-                skipgram_block(*where, window, lr, share, False, space)
-            found, count = dbow_block(*where, lr, share, measure, frozen, space)
-        if measure:
-            loss += found
-            measured += count
+                skipgram_block(*where, False, space)
+            found, count = dbow_block(*where, measure, space)
+        loss += found
+        measured += count
     return loss, measured
 
 
 @kernel()
 def infer_documents(
-    ids: Ints,
+    chunk: Chunk,
     starts: NDArray[np.int64],
     document_of: Ints,
-    seed: int,
     epochs: int,
+    min_lr: float,
     input_rows: Floats,
     output_rows: Floats,
-    keep: NDArray[np.uint32],
-    noise: Noise,
-    window: int,
-    shrink: bool,
     dm: bool,
-    mean: bool,
-    block: int,
-    lr: float,
-    min_lr: float,
-    share: np.float32,
     space: Workspace,
 ) -> None:
     """Train the rows of new documents alone: one after the other, each from the same seed, so that
     a text has one vector whatever stands beside it."""
+    given = chunk.how
     for d in range(len(starts) - 1):
         for epoch in range(epochs):
-            rate = np.float32(lr + (min_lr - lr) * epoch / epochs)
-            document_piece(
-                ids, starts[d], starts[d + 1], d, document_of, seed, epoch, input_rows,
-                output_rows, keep, noise, window, shrink, dm, mean, False, True, block, rate,
-                share, space, 0, 0,
+            rate = np.float32(given.lr + (min_lr - given.lr) * epoch / epochs)
+            how = Steps(given.window, given.mean, True, given.share, rate)
+            one = Chunk(
+                chunk.ids, starts[d], starts[d + 1], chunk.seed, epoch, chunk.keep, chunk.noise,
+                chunk.shrink, chunk.block, how, 0, 0,
             )  # fmt: skip
+            document_piece(one, d, document_of, input_rows, output_rows, dm, False, space)

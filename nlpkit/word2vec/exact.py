@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nlpkit.kernels.compiling import kernel
-from nlpkit.word2vec.blocks import Workspace
+from nlpkit.word2vec.blocks import Steps, Workspace, change_rows
 from nlpkit.word2vec.huffman import HuffmanTree
-from nlpkit.word2vec.sampling import read_windows, seeded
+from nlpkit.word2vec.kernels import Chunk, read_chunk
 from nlpkit.word2vec.tiles import ROWS, add_products, add_row, clear, copy_row, scores, sigmoid
 
 if TYPE_CHECKING:
@@ -71,9 +71,8 @@ def centre_step(
     tree: HuffmanTree,
     full: bool,
     cbow: bool,
-    mean: bool,
     p: int,
-    lr: np.float32,
+    how: Steps,
     space: Workspace,
 ) -> tuple[float, int]:
     """One step for the centre at position p; returns the loss and how many predictions it is of.
@@ -92,7 +91,7 @@ def centre_step(
     if cbow:
         n = 1
         clear(inputs, 0, width)
-        weight = _ONE / np.float32(high[p] - low[p] - 1) if mean else _ONE
+        weight = _ONE / np.float32(high[p] - low[p] - 1) if how.mean else _ONE
         for q in range(low[p], high[p]):
             if q != p:
                 add_row(inputs, 0, weight, input_rows, word[q], width)
@@ -104,12 +103,11 @@ def centre_step(
 
     scores(outputs, 0, len(targets), inputs, 0, n, width, pairs)
     if full:
-        loss = _softmax_steps(pairs, len(targets), n, centre, lr)
+        loss = _softmax_steps(pairs, len(targets), n, centre, how.lr)
     else:
         codes = tree.codes[tree.starts[centre] : tree.starts[centre + 1]]
-        loss = _tree_steps(pairs, codes, n, lr)
+        loss = _tree_steps(pairs, codes, n, how.lr)
 
-    by_row = pairs.T
     i = 0
     for q in range(low[p], high[p]):
         if q == p:
@@ -120,52 +118,25 @@ def centre_step(
             add_products(change, 0, pairs, i, outputs, 0, len(targets), width)
         add_row(input_rows, word[q], _ONE, change, 0 if cbow else i % ROWS, width)
         i += 1
-    for k in range(0, len(targets), ROWS):
-        clear(change, 0, width)
-        add_products(change, 0, by_row, k, inputs, 0, n, width)
-        for r in range(min(ROWS, len(targets) - k)):
-            add_row(output_rows, targets[k + r], _ONE, change, r, width)
+    change_rows(output_rows, targets, pairs.T, 0, inputs, n, change)
     return loss, n
 
 
 @kernel()
 def exact_piece(
-    ids: NDArray[np.int32],
-    start: int,
-    stop: int,
-    seed: int,
-    number: int,
+    chunk: Chunk,
     input_rows: Floats,
     output_rows: Floats,
-    keep: NDArray[np.uint32],
     tree: HuffmanTree,
     full: bool,
     cbow: bool,
-    mean: bool,
-    window: int,
-    shrink: bool,
-    lr: np.float32,
     space: Workspace,
 ) -> tuple[float, int]:
-    """Train on ``ids[start:stop]``; returns the sum of the losses and their number."""
-    _, n = read_windows(
-        seeded(seed, number),
-        ids,
-        start,
-        stop,
-        keep,
-        window,
-        shrink,
-        space.word,
-        space.low,
-        space.high,
-    )
-    loss = 0.0
-    measured = 0
+    """Train on a chunk; returns the sum of the losses and their number."""
+    _, n = read_chunk(chunk, space)
+    loss, measured = 0.0, 0
     for p in range(n):
-        step_loss, predictions = centre_step(
-            input_rows, output_rows, tree, full, cbow, mean, p, lr, space
-        )
-        loss += step_loss
-        measured += predictions
+        found, count = centre_step(input_rows, output_rows, tree, full, cbow, p, chunk.how, space)
+        loss += found
+        measured += count
     return loss, measured

@@ -10,12 +10,12 @@ further on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from nlpkit.kernels.compiling import kernel
-from nlpkit.word2vec.blocks import Workspace, cbow_block, skipgram_block
+from nlpkit.word2vec.blocks import Steps, Workspace, cbow_block, skipgram_block
 from nlpkit.word2vec.sampling import Noise, draw_noise, read_windows, seeded
 
 if TYPE_CHECKING:
@@ -27,8 +27,25 @@ if TYPE_CHECKING:
 MEASURE_EVERY = 16
 
 
+class Chunk(NamedTuple):
+    """A part of the corpus, and all that decides what is learned from it."""
+
+    ids: NDArray[np.int32]
+    start: int
+    stop: int
+    seed: int
+    number: int
+    keep: NDArray[np.uint32]  # (vocabulary,) see ``keep_limits``
+    noise: Noise
+    shrink: bool
+    block: int  # centre words that are one step
+    how: Steps
+    hot: int
+    own: int
+
+
 @kernel()
-def to_copies(rows: NDArray[np.int32], hot: int, own: int) -> None:
+def _to_copies(rows: NDArray[np.int32], hot: int, own: int) -> None:
     """Rows of hot words become those of a thread's copies."""
     if hot:
         for i in range(len(rows)):
@@ -37,100 +54,69 @@ def to_copies(rows: NDArray[np.int32], hot: int, own: int) -> None:
 
 
 @kernel()
-def skipgram_piece(
-    ids: NDArray[np.int32],
-    start: int,
-    stop: int,
-    seed: int,
-    number: int,
-    input_rows: Floats,
-    output_rows: Floats,
-    keep: NDArray[np.uint32],
-    noise: Noise,
-    window: int,
-    shrink: bool,
-    block: int,
-    lr: np.float32,
-    share: np.float32,
-    space: Workspace,
-    hot: int,
-    own: int,
-) -> tuple[float, int]:
-    """Train on ``ids[start:stop]``; returns the sum of the measured losses and their number."""
+def read_chunk(chunk: Chunk, space: Workspace) -> tuple[np.uint64, int]:
+    """Words and windows into the workspace; returns the state of chance and how many words."""
     state, n = read_windows(
-        seeded(seed, number),
-        ids,
-        start,
-        stop,
-        keep,
-        window,
-        shrink,
+        seeded(chunk.seed, chunk.number),
+        chunk.ids,
+        chunk.start,
+        chunk.stop,
+        chunk.keep,
+        chunk.how.window,
+        chunk.shrink,
         space.word,
         space.low,
         space.high,
+        space.document,
     )
-    to_copies(space.word[:n], hot, own)
-    loss = 0.0
-    measured = 0
-    for first in range(0, n, block):
-        state = draw_noise(state, noise.limits, noise.guide, space.noise)
-        to_copies(space.noise, hot, own)
-        measure = (first // block) % MEASURE_EVERY == 0
-        block_loss, pairs = skipgram_block(
-            input_rows, output_rows, first, min(first + block, n), window, lr, share, measure, space
+    space.row[:n] = space.word[:n]
+    _to_copies(space.word[:n], chunk.hot, chunk.own)
+    return state, n
+
+
+@kernel()
+def next_noise(state: np.uint64, chunk: Chunk, space: Workspace) -> np.uint64:
+    """Noise words for the next block."""
+    state = draw_noise(state, chunk.noise.limits, chunk.noise.guide, space.noise)
+    _to_copies(space.noise, chunk.hot, chunk.own)
+    return state
+
+
+@kernel()
+def is_measured(first: int, chunk: Chunk) -> bool:
+    """Whether the loss of the block that begins at this word is wanted."""
+    return (first // chunk.block) % MEASURE_EVERY == 0
+
+
+@kernel()
+def skipgram_piece(
+    chunk: Chunk, input_rows: Floats, output_rows: Floats, space: Workspace
+) -> tuple[float, int]:
+    """Train on a chunk; returns the sum of the measured losses and their number."""
+    state, n = read_chunk(chunk, space)
+    loss, measured = 0.0, 0
+    for first in range(0, n, chunk.block):
+        state = next_noise(state, chunk, space)
+        last, measure = min(first + chunk.block, n), is_measured(first, chunk)
+        found, count = skipgram_block(
+            input_rows, output_rows, first, last, chunk.how, measure, space
         )
-        if measure:
-            loss += block_loss
-            measured += pairs
+        loss += found
+        measured += count
     return loss, measured
 
 
 @kernel()
 def cbow_piece(
-    ids: NDArray[np.int32],
-    start: int,
-    stop: int,
-    seed: int,
-    number: int,
-    input_rows: Floats,
-    output_rows: Floats,
-    keep: NDArray[np.uint32],
-    noise: Noise,
-    window: int,
-    shrink: bool,
-    mean: bool,
-    block: int,
-    lr: np.float32,
-    share: np.float32,
-    space: Workspace,
-    hot: int,
-    own: int,
+    chunk: Chunk, input_rows: Floats, output_rows: Floats, space: Workspace
 ) -> tuple[float, int]:
     """The same for CBOW."""
-    state, n = read_windows(
-        seeded(seed, number),
-        ids,
-        start,
-        stop,
-        keep,
-        window,
-        shrink,
-        space.word,
-        space.low,
-        space.high,
-    )
-    to_copies(space.word[:n], hot, own)
-    loss = 0.0
-    measured = 0
-    for first in range(0, n, block):
-        state = draw_noise(state, noise.limits, noise.guide, space.noise)
-        to_copies(space.noise, hot, own)
-        measure = (first // block) % MEASURE_EVERY == 0
-        last = min(first + block, n)
-        block_loss, centres = cbow_block(
-            input_rows, output_rows, first, last, window, mean, lr, share, measure, False, space
-        )
-        if measure:
-            loss += block_loss
-            measured += centres
+    state, n = read_chunk(chunk, space)
+    loss, measured = 0.0, 0
+    for first in range(0, n, chunk.block):
+        state = next_noise(state, chunk, space)
+        last, measure = min(first + chunk.block, n), is_measured(first, chunk)
+        found, count = cbow_block(input_rows, output_rows, first, last, chunk.how, measure, space)
+        loss += found
+        measured += count
     return loss, measured

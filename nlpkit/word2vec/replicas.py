@@ -77,6 +77,11 @@ class Replicas:
         """Start from these predictions."""
         self._outputs[:, rows, : outputs.shape[1]] = outputs
 
+    @property
+    def kernel(self) -> Any:
+        """What trains a chunk."""
+        return self.engines[0].kernel
+
     def make_worker(self) -> tuple[Any, Any]:
         """The next engine, and what its thread needs."""
         engine = self.engines.pop(0)

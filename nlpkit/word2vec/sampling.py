@@ -144,14 +144,18 @@ def read_windows(
     word: NDArray[np.int32],
     low: NDArray[np.int32],
     high: NDArray[np.int32],
+    sentence: NDArray[np.int32],
 ) -> tuple[np.uint64, int]:
     """Thin out the sentences of ``ids[start:stop]`` and give each word left its window.
 
     ``word[:n]`` are the words; the window of word p is ``low[p]:high[p]``, p itself included.
-    A sentence of one word has no pairs and is left out.
+    A sentence of one word has no pairs and is left out, unless sentences are documents, which
+    predict their words: then ``sentence[p]``, if it has a length, is the number of each word's.
     """
     n = 0
     first = 0  # of the sentence
+    ended = 0  # sentences
+    documents = len(sentence) > 0
     for position in range(start, stop):
         here = ids[position]
         is_last = here < 0
@@ -162,11 +166,14 @@ def read_windows(
             word[n] = here
             low[n] = max(first, n - half)
             high[n] = n + half + 1
+            if documents:
+                sentence[n] = ended
             n += 1
         if is_last:
             for p in range(max(first, n - window), n):
                 high[p] = min(high[p], n)
-            if n - first == 1:
+            if n - first == 1 and not documents:
                 n = first
             first = n
+            ended += 1
     return state, n

@@ -17,7 +17,7 @@ import numpy as np
 from nlpkit.kernels.compiling import kernel
 from nlpkit.kernels.simd import LANES, load, multiply, multiply_add, splat, store, zeros
 from nlpkit.word2vec.blocks import Workspace, cbow_block, reach, skipgram_block
-from nlpkit.word2vec.sampling import Noise, draw_noise, read_windows, seeded
+from nlpkit.word2vec.kernels import Chunk, is_measured, next_noise, read_chunk
 from nlpkit.word2vec.tiles import aligned_zeros
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int32]
 
 _ONE = np.float32(1.0)
-MEASURE_EVERY = 16  # blocks
 
 
 class SpanSpace(NamedTuple):
@@ -90,86 +89,58 @@ def scatter(
 
 
 @kernel()
+def _open_span(
+    input_rows: Floats,
+    starts: NDArray[np.int64],
+    rows: Ints,
+    left: int,
+    right: int,
+    own: int,
+    at: SpanSpace,
+    space: Workspace,
+) -> int:
+    """Give each of the words ``left:right`` a slot with its vector; returns how many there are."""
+    used = 0
+    for p in range(left, right):
+        here = space.word[p] if space.word[p] < own else space.word[p] - own
+        if at.slot[here] < 0:
+            at.slot[here] = used
+            at.words[used] = here
+            gather(input_rows, starts, rows, here, used, at)
+            used += 1
+        space.row[p] = at.slot[here]
+    return used
+
+
+@kernel()
 def subword_piece(
-    ids: Ints,
-    start: int,
-    stop: int,
-    seed: int,
-    number: int,
+    chunk: Chunk,
     input_rows: Floats,
     output_rows: Floats,
-    keep: NDArray[np.uint32],
-    noise: Noise,
-    window: int,
-    shrink: bool,
     cbow: bool,
-    mean: bool,
-    block: int,
     span: int,
-    lr: np.float32,
-    share: np.float32,
-    space: Workspace,
-    hot: int,
-    own: int,
     starts: NDArray[np.int64],
     rows: Ints,
     at: SpanSpace,
+    space: Workspace,
 ) -> tuple[float, int]:
-    """Train on ``ids[start:stop]``; returns the sum of the measured losses and their number.
-
-    Of the outputs of the ``hot`` most frequent words a thread has copies, ``own`` rows further on.
-    """
-    word, row, low, high = space.word, space.row, space.low, space.high
-    state, n = read_windows(
-        seeded(seed, number), ids, start, stop, keep, window, shrink, word, low, high
-    )
-    if hot:
-        for p in range(n):
-            if word[p] < hot:
-                word[p] += own
-    loss = 0.0
-    measured = 0
+    """Train on a chunk; returns the sum of the measured losses and their number."""
+    state, n = read_chunk(chunk, space)
+    loss, measured = 0.0, 0
     for begin in range(0, n, span):
         end = min(begin + span, n)
-        left, right = reach(begin, end, window, low, high)
-        used = 0
-        for p in range(left, right):
-            here = word[p] if not hot or word[p] < own else word[p] - own
-            if at.slot[here] < 0:
-                at.slot[here] = used
-                at.words[used] = here
-                gather(input_rows, starts, rows, here, used, at)
-                used += 1
-            row[p] = at.slot[here]
-        for first in range(begin, end, block):
-            state = draw_noise(state, noise.limits, noise.guide, space.noise)
-            if hot:
-                for k in range(len(space.noise)):
-                    if space.noise[k] < hot:
-                        space.noise[k] += own
-            last = min(first + block, end)
-            measure = (first // block) % MEASURE_EVERY == 0
+        left, right = reach(begin, end, chunk.how.window, space.low, space.high)
+        used = _open_span(input_rows, starts, rows, left, right, chunk.own, at, space)
+        for first in range(begin, end, chunk.block):
+            state = next_noise(state, chunk, space)
+            last, measure = min(first + chunk.block, end), is_measured(first, chunk)
+            where = (at.vectors, output_rows, first, last, chunk.how, measure, space)
             if cbow:
-                found, count = cbow_block(
-                    at.vectors,
-                    output_rows,
-                    first,
-                    last,
-                    window,
-                    mean,
-                    lr,
-                    share,
-                    measure,
-                    False,
-                    space,
-                )
+                found, count = cbow_block(*where)
             else:
-                found, count = skipgram_block(
-                    at.vectors, output_rows, first, last, window, lr, share, measure, space
-                )
-            if measure:
-                loss += found
-                measured += count
+                found, count = skipgram_block(*where)
+            loss += found
+            measured += count
         for slot in range(used):
             scatter(input_rows, starts, rows, at.words[slot], slot, at)
             at.slot[at.words[slot]] = -1

@@ -9,15 +9,15 @@ they are zeros when fastText's format wants them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nlpkit.vectors.ngrams import NgramVectors, TrainedRows, bucket_rows, word_vectors
-from nlpkit.word2vec.blocks import make_workspace
 from nlpkit.word2vec.config import Arch, Word2VecConfig
-from nlpkit.word2vec.cpu import BLOCK, CpuEngine, Worker
+from nlpkit.word2vec.cpu import CpuEngine, Worker
+from nlpkit.word2vec.kernels import Chunk
 from nlpkit.word2vec.store import IdStore
 from nlpkit.word2vec.subword_kernels import make_span_space, subword_piece
 
@@ -94,17 +94,8 @@ class SubwordEngine(CpuEngine):
 
     def make_worker(self) -> Worker:
         """What one thread needs."""
-        worker = super().make_worker()
-        space = make_workspace(
-            BLOCK,
-            self.outputs_per_block,
-            self.config.window,
-            self.width,
-            self.longest_piece,
-            slots=True,
-        )
         at = make_span_space(SPAN, self.config.window, self.width, self.vocabulary)
-        return Worker(space, worker.own, worker.before, at)
+        return replace(super().make_worker(), span=at)
 
     def input_updates(self, kept: NDArray[np.float64]) -> NDArray[np.float64]:
         """A row is updated with each word that it is part of."""
@@ -112,39 +103,20 @@ class SubwordEngine(CpuEngine):
         np.add.at(updates, self.table.rows, np.repeat(kept, np.diff(self.table.starts)))
         return updates
 
-    def train_piece(
-        self, number: int, start: int, stop: int, lr: float, worker: Worker
-    ) -> tuple[float, int]:
-        """Train on ``ids[start:stop]``; returns the sum of measured losses and their number."""
-        self.check_piece(start, stop)
-        config = self.config
-        self._copy_hot(worker)
+    kernel = subword_piece
+
+    def _run(self, chunk: Chunk, worker: Worker) -> tuple[float, int]:
         found: tuple[float, int] = subword_piece(
-            self.ids,
-            start,
-            stop,
-            config.seed,
-            number,
+            chunk,
             self.input,
             self.output,
-            self.keep,
-            self.noise,
-            config.window,
-            config.shrink_windows,
-            config.arch is Arch.CBOW,
-            config.cbow_mean,
-            BLOCK,
+            self.config.arch is Arch.CBOW,
             SPAN,
-            np.float32(lr),
-            np.float32(config.negative / self.outputs_per_block),
-            worker.space,
-            self.hot,
-            worker.own,
             self.table.starts,
             self.table.rows,
             worker.span,
+            worker.space,
         )
-        self._merge_hot(worker)
         return found
 
 

@@ -212,9 +212,9 @@ class Word2VecTrainer:
         """Whether the kernel is ready, so that training begins at once."""
         if self.engine != "numba":
             return True
-        from nlpkit.word2vec.cpu import kernels_are_compiled
+        from nlpkit.kernels.compiling import is_compiled
 
-        return kernels_are_compiled(self.config)
+        return is_compiled(self._engine.kernel)
 
     def compile(self) -> None:
         """Get the kernel ready. Takes some seconds the first time on a machine."""

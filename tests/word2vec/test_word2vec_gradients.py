@@ -7,7 +7,7 @@ import pytest
 import word2vec_reference as reference
 from word2vec_reference import Doubles, Task
 
-from nlpkit.word2vec.blocks import Workspace, cbow_block, make_workspace, skipgram_block
+from nlpkit.word2vec.blocks import Steps, Workspace, cbow_block, make_workspace, skipgram_block
 from nlpkit.word2vec.exact import centre_step
 from nlpkit.word2vec.huffman import build_tree
 from nlpkit.word2vec.tiles import aligned_zeros, padded
@@ -89,13 +89,13 @@ def test_negative_sampling_block_is_one_gradient_step(arch: str, mean: bool) -> 
     rows_in, rows_out = in_memory(inputs), in_memory(outputs)
     space = workspace(len(NOISE))
     space.noise[:] = NOISE
-    where = (rows_in, rows_out, CENTRES.start, CENTRES.stop, WINDOW)
-    steps = (np.float32(LR), np.float32(SHARE), True, space)
+    how = Steps(WINDOW, mean, False, np.float32(SHARE), np.float32(LR))
+    where = (rows_in, rows_out, CENTRES.start, CENTRES.stop, how, True, space)
     if arch == "skipgram":
-        loss, count = skipgram_block(*where, *steps)
+        loss, count = skipgram_block(*where)
         assert count == sum(len(TASK.contexts(p)) for p in CENTRES)
     else:
-        loss, count = cbow_block(*where, mean, *steps[:-1], False, space)
+        loss, count = cbow_block(*where)
         assert count == len(CENTRES)
     check(rows_in, rows_out, expected_in, expected_out)
     assert loss == pytest.approx(total, rel=2e-4)
@@ -119,12 +119,11 @@ def test_exact_steps_are_gradient_steps(full: bool, arch: str, mean: bool) -> No
     space = workspace(VOCABULARY)
     space.noise[:] = np.arange(VOCABULARY)
     change_in, change_out = np.zeros_like(inputs), np.zeros_like(outputs)
+    how = Steps(WINDOW, mean, False, np.float32(SHARE), np.float32(LR))
     loss = 0.0
     for p in CENTRES:  # each from the same start, as the reference does
         rows_in, rows_out = in_memory(inputs), in_memory(outputs)
-        step_loss, count = centre_step(
-            rows_in, rows_out, tree, full, arch == "cbow", mean, p, np.float32(LR), space
-        )
+        step_loss, count = centre_step(rows_in, rows_out, tree, full, arch == "cbow", p, how, space)
         assert count == (1 if arch == "cbow" else len(TASK.contexts(p)))
         change_in += rows_in[:, :DIM] - inputs
         change_out += rows_out[:, :DIM] - outputs

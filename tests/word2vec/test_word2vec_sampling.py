@@ -43,7 +43,17 @@ def windows_of(
     ids = stored(sentences)
     word, low, high = (np.zeros(len(ids), dtype=np.int32) for _ in range(3))
     _, n = read_windows(
-        np.uint64(seeded(seed, 0)), ids, 0, len(ids), keep, window, shrink, word, low, high
+        np.uint64(seeded(seed, 0)),
+        ids,
+        0,
+        len(ids),
+        keep,
+        window,
+        shrink,
+        word,
+        low,
+        high,
+        word[:0],
     )
     return word[:n], low[:n], high[:n]
 

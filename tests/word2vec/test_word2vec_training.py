@@ -10,7 +10,6 @@ import pytest
 from nlpkit.errors import NlpkitError
 from nlpkit.word2vec import train as training
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
-from nlpkit.word2vec.cpu import kernels_are_compiled
 from nlpkit.word2vec.state import TrainState
 from nlpkit.word2vec.store import IdStore, build_store
 from nlpkit.word2vec.train import Word2VecTrainer
@@ -179,5 +178,6 @@ def test_any_dimension_works(dim: int) -> None:
 
 def test_a_compiled_kernel_is_seen() -> None:
     config = toy_config()
-    trained(toy_corpus(20), config)
-    assert kernels_are_compiled(config)
+    store = toy_corpus(20)
+    trained(store, config)
+    assert Word2VecTrainer(store, config).is_compiled
