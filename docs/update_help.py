@@ -28,6 +28,7 @@ from typer.testing import CliRunner
 
 DOCS = Path(__file__).parent
 WIDTH = "100"
+NLPKIT = f"{shlex.quote(sys.executable)} -m nlpkit"
 BLOCK = re.compile(r"<!-- help: (nlpkit[\w -]*) -->\n(.*?)<!-- end -->", re.DOTALL)
 MAP = re.compile(r"<!-- map: (folders|files) -->\n(.*?)<!-- end -->", re.DOTALL)
 PACKAGE = DOCS.parent / "nlpkit"
@@ -116,10 +117,10 @@ def show(command: str, printed: str) -> str:
     return "$ " + command.replace("\n", "\n> ") + "\n" + printed
 
 
-def run(command: str, folder: Path) -> str:
+def run(command: str, folder: Path, nlpkit: str = NLPKIT) -> str:
     """What a person sees: stdout and stderr as they come."""
     python = shlex.quote(sys.executable)
-    define = f'nlpkit() {{ {python} -m nlpkit "$@"; }}; python() {{ {python} "$@"; }}\n'
+    define = f'nlpkit() {{ {nlpkit} "$@"; }}; python() {{ {python} "$@"; }}\n'
     done = subprocess.run(
         ["bash", "-c", define + command],
         cwd=folder,
@@ -131,17 +132,15 @@ def run(command: str, folder: Path) -> str:
     return done.stdout.decode()
 
 
-def rerun(page: str, folder: Path) -> str:
-    """The page with every console block run again."""
+def rerun(page: str, folder: Path, nlpkit: str = NLPKIT) -> str:
+    """The page with every console block run again; ``nlpkit`` is what stands for it in a shell."""
     (folder / "sample_corpora").symlink_to(DOCS.parent / "sample_corpora")
-    return CONSOLE.sub(
-        lambda match: (
-            "```console\n"
-            + "".join(show(command, run(command, folder)) for command, _ in sessions(match[1]))
-            + "```\n"
-        ),
-        page,
-    )
+
+    def again(match: re.Match[str]) -> str:
+        shown = [show(command, run(command, folder, nlpkit)) for command, _ in sessions(match[1])]
+        return f"```console\n{''.join(shown)}```\n"
+
+    return CONSOLE.sub(again, page)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 from test_help import ALL
+from warm import Warm
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
@@ -126,7 +127,7 @@ def test_python_in_the_docs_runs(
 
 @pytest.mark.parametrize("page", [page for page in PAGES if fenced(page, "console")])
 def test_commands_in_the_docs_print_what_is_shown(
-    page: str, tmp_path: Path, updater: ModuleType
+    page: str, tmp_path: Path, updater: ModuleType, warm: Warm
 ) -> None:
     again = "run: python docs/update_help.py --console"
-    assert updater.rerun(text(page), tmp_path) == text(page), again
+    assert updater.rerun(text(page), tmp_path, warm.command) == text(page), again

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
+from warm import Warm
 
 from nlpkit.cli.helppage import EXAMPLES, command_page, fold_command, render
 from nlpkit.cli.main import COMMANDS, app
@@ -212,8 +213,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def shell(line: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
-    define = f'nlpkit() {{ {shlex.quote(sys.executable)} -m nlpkit "$@"; }}; '
+def shell(line: str, folder: Path, warm: Warm) -> subprocess.CompletedProcess[bytes]:
+    define = f'nlpkit() {{ {warm.command} "$@"; }}; '
     return subprocess.run(
         ["bash", "-c", define + line],
         cwd=folder,
@@ -225,12 +226,14 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
 
 
 @pytest.mark.parametrize("name", RUNNABLE)
-def test_the_examples_of_a_command_run_in_order(name: str, trained: Path, tmp_path: Path) -> None:
+def test_the_examples_of_a_command_run_in_order(
+    name: str, trained: Path, tmp_path: Path, warm: Warm
+) -> None:
     for entry in trained.iterdir():
         if not any(f"-o {entry.name}" in line for line in examples(name)):
             (tmp_path / entry.name).symlink_to(entry)
     for line in examples(name):
         if not any(part in line for part in LEFT_OUT):
-            done = shell(line, tmp_path)
+            done = shell(line, tmp_path, warm)
             assert done.returncode == 0, (line, done.stderr.decode())
             assert b"Traceback" not in done.stderr

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from warm import Warm
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
@@ -21,13 +22,13 @@ def test_there_are_recipes() -> None:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_a_recipe_runs_line_by_line(name: str, tmp_path: Path) -> None:
+def test_a_recipe_runs_line_by_line(name: str, tmp_path: Path, warm: Warm) -> None:
     lines = RECIPES[name]
     assert len(lines.splitlines()) <= 10
     (tmp_path / "sample_corpora").symlink_to(ROOT / "sample_corpora")
     python = shlex.quote(sys.executable)
     define = f'set -eo pipefail; python() {{ {python} "$@"; }}\n'
-    define += 'nlpkit() { python -m nlpkit "$@"; }\n'
+    define += f'nlpkit() {{ {warm.command} "$@"; }}\n'
     done = subprocess.run(
         ["bash", "-c", define + lines],
         cwd=tmp_path,

@@ -1,7 +1,7 @@
 """Run the installed ``nlpkit`` as a person would: in a process of its own.
 
-Commands that load torch, which takes a second or two, run in forks of a process that has it; what
-``new`` and ``shell`` run does not.
+Commands run in forks of a process that has imported all they need; what ``new`` and ``shell`` run
+does not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ The king sat in the old house, and the queen read a book.
 
 Naïve cafés cost $5.50 in the U.S. -- or 3.14 in 東京 👍🏽!
 """
-HEAVY = "names gpt lm tag classify word2vec vectors bert elmo qa seq2seq".split()
 _installed = Path(sys.executable).with_name("nlpkit")
 NLPKIT = [str(_installed)] if _installed.exists() else [sys.executable, "-m", "nlpkit"]
 
@@ -41,8 +40,9 @@ class Runner:
     def __call__(
         self, *arguments: str, input: str | bytes = b"", env: dict[str, str] | None = None
     ) -> Result:
-        if self._warm and env is None and arguments[:1] and arguments[0] in HEAVY:
-            done = self._warm.run(self.folder, *arguments, input=input, timeout=300)
+        # other variables are for the interpreter, or for what it imports
+        if self._warm and all(name.startswith("NLPKIT_") for name in env or {}):
+            done = self._warm.run(self.folder, *arguments, input=input, env=env)
             return Result(done.code, done.out, done.err)
         return self.new(*arguments, input=input, env=env)
 

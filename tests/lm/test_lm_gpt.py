@@ -14,6 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from small_gpts import GREEDY, TEXT, TINY, randomized, small_gpt, written
+from warm import Warm
 
 from nlpkit.errors import NlpkitError
 from nlpkit.generate.sampling import SamplingSettings
@@ -138,20 +139,19 @@ processes.leave()
 """
 
 
-def test_two_processes_get_the_loss_of_one_that_does_their_work(tmp_path: Path) -> None:
+def test_two_processes_get_the_loss_of_one_that_does_their_work(warm: Warm, tmp_path: Path) -> None:
     script = tmp_path / "worker.py"
     script.write_text(_WORKER)
-    single = [sys.executable, str(script), "4"]
-    double = [
+    single = warm.run(tmp_path, "4", script=script)
+    assert single.code == 0, single.err
+    command = [
         *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
         *("--nproc-per-node=2", str(script), "2"),
     ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    losses = []
-    for command in (single, double):
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240)
-        assert done.returncode == 0, done.stderr
-        losses.append(float(done.stdout.split("loss")[1]))
+    double = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert double.returncode == 0, double.stderr
+    losses = [float(said.split("loss")[1]) for said in (single.out, double.stdout)]
     assert losses[0] == pytest.approx(losses[1], abs=1e-4)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from small_translators import digit_pairs
+from warm import Warm
 
 from nlpkit.tasks.translate import pick, train
 from nlpkit.tasks.translate.settings import TranslateSettings
@@ -53,21 +51,17 @@ processes.leave()
 """
 
 
-def test_two_processes_learn_what_one_learns_that_does_their_work(tmp_path: Path) -> None:
+def test_two_processes_learn_what_one_learns_that_does_their_work(
+    warm: Warm, tmp_path: Path
+) -> None:
     script = tmp_path / "worker.py"
     script.write_text(_WORKER)
     here = str(Path(__file__).parent)
-    single = [sys.executable, str(script), here, "2"]
-    double = [
-        *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-        *("--nproc-per-node=2", str(script), here, "1"),
-    ]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    losses = []
-    for command in (single, double):
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240)
-        assert done.returncode == 0, done.stderr
-        losses.append(float(done.stdout.split("loss")[1]))
+    single = warm.run(tmp_path, here, "2", script=script)
+    double = warm.ranks(tmp_path, [[here, "1"]] * 2, script)
+    for done in (single, *double):
+        assert done.code == 0, done.err
+    losses = [float(done.out.split("loss")[1]) for done in (single, double[0])]
     assert losses[0] == pytest.approx(losses[1], abs=1e-3)
 
 

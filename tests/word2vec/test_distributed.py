@@ -1,15 +1,12 @@
 """word2vec over processes: parts of a text, one vocabulary, one model, and ranks that disagree."""
 
-import os
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from warm import Warm
 
 from nlpkit.errors import NlpkitError
 from nlpkit.text.records import Reading
@@ -55,39 +52,21 @@ def test_what_cannot_be_cut_goes_to_processes_in_turn(tmp_path: Path) -> None:
         plan_parts(["-"], 0, 2, Reading())
 
 
-TRAIN = ["-m", "nlpkit", "word2vec", "train"]
-
-
 def start(
-    folder: Path, arguments: list[list[str]], program: list[str] = TRAIN
+    warm: Warm, folder: Path, arguments: list[list[str]], script: Path | None = None
 ) -> list[tuple[int, str]]:
-    """Run a process for each list of arguments, as torchrun would; their exits and messages."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    running = []
-    for rank, given_arguments in enumerate(arguments):
-        told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": len(arguments)}
-        environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        environment |= {name: str(value) for name, value in told.items()}
-        command = [sys.executable, *program, *given_arguments]
-        running.append(
-            subprocess.Popen(
-                command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True
-            )
-        )
-    said = [process.communicate(timeout=240)[1] for process in running]
-    return [(process.returncode, text) for process, text in zip(running, said, strict=True)]
+    """Run a process for each list of arguments; their exits and messages."""
+    return [(done.code, done.err) for done in warm.ranks(folder, arguments, script)]
 
 
-def test_two_processes_make_one_model(tmp_path: Path) -> None:
+def test_two_processes_make_one_model(warm: Warm, tmp_path: Path) -> None:
     random = np.random.default_rng(2)
     lines = [" ".join(random.choice(GROUPS[i % 2], 8)) for i in range(3000)]
     (tmp_path / "a.txt").write_text("\n".join(lines[:500]) + "\n")
     (tmp_path / "b.txt").write_text("\n".join(lines[500:]) + "\nonce\n")
     flags = ["--threads", "1", "--dim", "12", "--min-count", "2", "--epochs", "5", "--quiet"]
-    command = ["a.txt", "b.txt", "-o", "m", *flags]
-    assert start(tmp_path, [command, command]) == [(0, ""), (0, "")]
+    command = ["word2vec", "train", "a.txt", "b.txt", "-o", "m", *flags]
+    assert start(warm, tmp_path, [command, command]) == [(0, ""), (0, "")]
     model = load(str(tmp_path / "m"))
     words = " ".join(lines).split()
     assert dict(zip(model.words, model.words.counts.tolist(), strict=True)) == {  # type: ignore[union-attr]
@@ -99,12 +78,12 @@ def test_two_processes_make_one_model(tmp_path: Path) -> None:
     assert all(names[i][:3] == names[j][:3] for i, j in enumerate(nearest))
     # half-way through, one process dies: the other says so, and its checkpoint goes on exactly
     (tmp_path / "stopped.py").write_text(STOPPED)
-    exits = start(tmp_path, [[], []], program=["stopped.py"])
+    exits = start(warm, tmp_path, [[], []], tmp_path / "stopped.py")
     assert [code for code, _ in exits] == [1, 3]
     assert exits[0][1].startswith("another process of this run has ended")
     assert exits[0][1].count("\n") == 1
-    resumed = ["a.txt", "b.txt", "-o", "n", "--resume", *flags]
-    assert start(tmp_path, [resumed, resumed]) == [(0, ""), (0, "")]
+    resumed = ["word2vec", "train", "a.txt", "b.txt", "-o", "n", "--resume", *flags]
+    assert start(warm, tmp_path, [resumed, resumed]) == [(0, ""), (0, "")]
     for file in ("vectors.npy", "context.npy"):
         assert (tmp_path / "n" / file).read_bytes() == (tmp_path / "m" / file).read_bytes()
 
