@@ -11,7 +11,7 @@ import typer
 from test_help import ALL
 
 from nlpkit.cli.frame import fail, name_flags
-from nlpkit.cli.options import pick_format, read_config, require_one, resolve_inputs, resolve_jobs
+from nlpkit.cli.options import read_config, resolve_inputs, resolve_jobs
 from nlpkit.cli.output import Notes, Writer, write_rows
 from nlpkit.cli.rows import parse_row
 from nlpkit.errors import NlpkitError, UsageError
@@ -66,18 +66,10 @@ def test_flags_win_over_the_environment_the_environment_over_the_file(
         train.make_context("train", [*arguments])
 
 
-def test_inputs_formats_and_choices() -> None:
+def test_inputs_are_paths_and_one_of_them_is_standard_input() -> None:
     assert resolve_inputs(["a", "b"]) == ["a", "b"]
     with pytest.raises(UsageError, match="only once"):
         resolve_inputs(["-", "a", "-"])
-    assert pick_format(None, True, "text") == pick_format("jsonl", True, "text") == "jsonl"
-    assert pick_format(None, False, "text") == "text"
-    with pytest.raises(UsageError, match="contradict"):
-        pick_format("text", True, "text")
-    require_one(vocab="v", buckets=None)
-    for given in ({"vocab": None, "buckets": None}, {"vocab": "v", "buckets": 3}):
-        with pytest.raises(UsageError, match="exactly one of --vocab and --buckets"):
-            require_one(**given)
     assert resolve_jobs(3) == 3
     assert resolve_jobs(0) >= 1
 

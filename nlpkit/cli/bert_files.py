@@ -17,7 +17,6 @@ def import_(
     source: Annotated[str, typer.Argument(metavar="DIR", help="A folder of Hugging Face's form.")],
     output: options.NewModel = ...,  # type: ignore[assignment]
     force: options.Force = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Take over a BERT, a DistilBERT or a sentence encoder such as MiniLM.
 
@@ -33,7 +32,7 @@ def import_(
     modeldir.check_new(output, force=force)
     bert = import_bert(source)
     bert.save(output, force=force)
-    notes = Notes(quiet)
+    notes = Notes()
     missing = " and no head for masked words" if bert.model.head is None else ""
     notes.say(f"{bert.model.count_parameters():,} parameters{missing}; wrote {output}")
 
@@ -43,7 +42,6 @@ def export(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="DIR", help="The folder to write.")
     ],
-    quiet: options.Quiet = False,
 ) -> None:
     """Write a BERT as a folder that transformers loads.
 
@@ -61,7 +59,7 @@ def export(
 
     check_export(output)
     export_bert(open_bert(model), output)
-    Notes(quiet).say(f"wrote {output}")
+    Notes().say(f"wrote {output}")
 
 
 def attention(
@@ -84,7 +82,6 @@ def attention(
         typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf or .html."),
     ] = None,
     format: inspect_output.MapFormat = None,
-    json: options.Json = False,
 ) -> None:
     """Show what each token looks at: attention weights, by layer and head.
 
@@ -100,7 +97,7 @@ def attention(
     from nlpkit.pretrained.bert import open_bert
     from nlpkit.tasks.bert.attention import attention_records
 
-    chosen = inspect_output.shown_as(format, json)
+    chosen = inspect_output.shown_as(format)
     if plot is not None:
         check_drawing(plot)
     records = attention_records(open_bert(model), text, layer, head)

@@ -41,7 +41,7 @@ def open_model(model: str, use: options.Use) -> BertModel:
     bert = open_bert(model)
     chosen = pick_device(use.device, 64.0 * bert.model.count_parameters())
     bert.model.to(chosen)
-    Notes(use.quiet).say(f"device {chosen}")
+    Notes().say(f"device {chosen}")
     return bert
 
 
@@ -53,12 +53,12 @@ def check_layer(bert: BertModel, layer: int | None) -> None:
         raise NlpkitError(f"--layer {layer}: the model has {bert.model.settings.layers}")
 
 
-def read_texts(inputs: list[str] | None, reading: Reading, *, quiet: bool) -> Iterator[list[str]]:
+def read_texts(inputs: list[str] | None, reading: Reading) -> Iterator[list[str]]:
     """Lines of all inputs, some at a time."""
     from nlpkit.text.records import lines_of
 
     waiting: list[str] = []
-    for block in options.read_records(inputs, reading, quiet=quiet):
+    for block in options.read_records(inputs, reading):
         waiting += lines_of(block, reading.errors)
         while len(waiting) >= _LINES_AT_ONCE:
             yield waiting[:_LINES_AT_ONCE]

@@ -70,7 +70,7 @@ def train(
     notes = check_place(output, flags, processes)
     given = None if vectors is None else Vectors.load(vectors)
     chosen = processes.join(prepare_torch(flags, notes))
-    blocks = options.read_records(text, reading, quiet=notes.quiet)
+    blocks = options.read_records(text, reading)
     texts = [line for block in blocks for line in lines_of(block, reading.errors)]
     lines, codec = tokenize_lines(texts, tokenizer, wanted)
     with memory_advice():

@@ -79,14 +79,14 @@ def embed(
     elif output != "-":
         textio.check_writable(output)
     options.resolve_inputs(inputs)
-    notes = Notes(use.quiet)
+    notes = Notes()
     bert = open_model(model, use)
     check_layer(bert, layer)
     long = 0
     texts: list[str] = []
     parts: list[Any] = []
     with open_output(output if as_json else "-") as out:
-        for batch in read_texts(inputs, reading, quiet=use.quiet):
+        for batch in read_texts(inputs, reading):
             long += bert.count_long(batch)
             if tokens:
                 found: list[Any] = _token_vectors(bert, batch, layer)
@@ -197,11 +197,11 @@ def similarity(
         raise UsageError("give two texts, or none to read pairs from standard input")
     if first is None:
         options.resolve_inputs(None)
-    notes = Notes(use.quiet)
+    notes = Notes()
     bert = open_model(model, use)
     plain = Reading(input="text", encoding=reading.encoding, errors=reading.errors)
     if first is None or second is None:
-        batches = read_texts(None, plain, quiet=use.quiet)
+        batches = read_texts(None, plain)
     else:
         batches = iter([["\t".join(" ".join(text.split("\t")) for text in (first, second))]])
     long, done = 0, 0
@@ -249,7 +249,7 @@ def index(
     """
     modeldir.check_new(output, force=force)
     options.resolve_inputs(inputs)
-    notes = Notes(use.quiet)
+    notes = Notes()
     bert = open_model(model, use)
     made = _index(bert, inputs, reading, notes)
     made.save(output, force=force)
@@ -313,7 +313,7 @@ def search(
     from nlpkit.tasks.bert.index import SearchIndex
 
     shown = display.shown
-    notes = Notes(use.quiet)
+    notes = Notes()
     if inputs:
         if query == "-" and "-" in inputs:
             raise UsageError("standard input (-) can be read only once")
@@ -321,7 +321,7 @@ def search(
     else:
         found = SearchIndex.load(source)
     many = query == "-"
-    batches = read_texts(["-"], Reading(input="text"), quiet=use.quiet) if many else iter([[query]])
+    batches = read_texts(["-"], Reading(input="text")) if many else iter([[query]])
     columns = (*(("query",) if many else ()), *_FOUND)
     with open_output("-") as out:
         for batch in batches:

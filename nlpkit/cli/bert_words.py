@@ -72,8 +72,8 @@ def fill(
 
     shown = display.shown
     words = None if targets is None else [word.strip() for word in targets.split(",")]
-    notes = Notes(use.quiet)
-    texts = read_texts(["-"], reading, quiet=use.quiet) if text in (None, "-") else iter([[text]])
+    notes = Notes()
+    texts = read_texts(["-"], reading) if text in (None, "-") else iter([[text]])
     if text is None:
         options.resolve_inputs(None)
     bert = open_model(model, use)
@@ -198,7 +198,7 @@ def score(
     columns = ("score", "tokens", "perplexity", "text")
     bert = open_model(model, use)
     with open_output("-") as out:
-        for batch in read_texts(inputs, reading, quiet=use.quiet):
+        for batch in read_texts(inputs, reading):
             rows = []
             for line in batch:
                 scored = score_text(bert, line)
@@ -259,10 +259,10 @@ def senses(
 
     shown = display.shown
     options.resolve_inputs(inputs)
-    notes = Notes(use.quiet)
+    notes = Notes()
     bert = open_model(model, use)
     check_layer(bert, layer)
-    lines = (line for batch in read_texts(inputs, reading, quiet=use.quiet) for line in batch)
+    lines = (line for batch in read_texts(inputs, reading) for line in batch)
     found = find_occurrences(lines, word, limit)
     if not found:
         raise NlpkitError(f"{word!r} does not occur in the text", hint="another word or more text")

@@ -59,7 +59,6 @@ def train(
         ),
     ] = 2,
     special: options.Special = None,
-    quiet: options.Quiet = False,
 ) -> None:
     """Learn byte-level BPE merges from text.
 
@@ -73,9 +72,9 @@ def train(
     """
     from nlpkit.text.subwords import END_OF_TEXT, LONGEST_PIECE, Subwords, cut_long_pieces
 
-    notes = Notes(quiet)
+    notes = Notes()
     textio.check_writable(output)
-    blocks = options.read_plain(inputs, reading, quiet=quiet)
+    blocks = options.read_plain(inputs, reading)
     size = cuts = 0
 
     def texts() -> Iterator[str]:
@@ -112,10 +111,8 @@ def encode(
     inputs: options.Inputs = None,
     model: SubwordModel = "tokenizer.json",
     format: options.TextFormat = None,
-    json: options.Json = False,
     output: options.Output = "-",
     jobs: options.Jobs = 1,
-    quiet: options.Quiet = False,
 ) -> None:
     """Turn text into subword ids, a line of ids for a line of text.
 
@@ -130,8 +127,8 @@ def encode(
     from nlpkit.text.subwords import Subwords
 
     subwords = Subwords.load(model)  # once: it may come through a pipe
-    chosen = options.pick_format(format, json, "text")
-    blocks = options.read_records(inputs, reading, quiet=quiet)
+    chosen = format or "text"
+    blocks = options.read_records(inputs, reading)
     make = partial(_make_encoder, subwords, chosen, reading.errors)
     with open_output(output) as out:
         for data in ordered_map(make, blocks, options.resolve_jobs(jobs)):
@@ -163,9 +160,7 @@ def decode(
     inputs: options.Inputs = None,
     model: SubwordModel = "tokenizer.json",
     format: options.TextFormat = None,
-    json: options.Json = False,
     output: options.Output = "-",
-    quiet: options.Quiet = False,
 ) -> None:
     """Turn subword ids back into text.
 
@@ -178,8 +173,8 @@ def decode(
     from nlpkit.text.subwords import Subwords
 
     subwords = Subwords.load(model)
-    chosen = options.pick_format(format, json, "text")
-    blocks = options.read_records(inputs, reading, ID_KEYS, quiet=quiet)
+    chosen = format or "text"
+    blocks = options.read_records(inputs, reading, ID_KEYS)
     with open_output(output) as out:
         for rows in read_rows(blocks, reading.errors):
             for row, ids in rows:

@@ -157,10 +157,8 @@ def predict(
             show_default="tsv",
         ),
     ] = None,
-    json: options.Json = False,
     output: options.Output = "-",
     quantize: Quantized = None,
-    quiet: options.Quiet = False,
 ) -> None:
     """Label texts, one text per line, as a stream.
 
@@ -180,8 +178,8 @@ def predict(
     from nlpkit.tasks.classify.data import TEXT_NAMES, pair_of, without_labels
     from nlpkit.tasks.classify.fasttext import open_classifier
 
-    chosen = options.pick_format(format, json, "tsv")
-    blocks = options.read_records(inputs, reading, (*TEXT_NAMES, "tokens"), quiet=quiet)
+    chosen = format or "tsv"
+    blocks = options.read_records(inputs, reading, (*TEXT_NAMES, "tokens"))
     classifier = open_classifier(model)
     _make_quick(classifier, quantize)
     pairs = getattr(classifier.settings, "pairs", False)
@@ -205,7 +203,7 @@ def predict(
             out.flush()
     cut = getattr(classifier, "cut", 0)
     if cut:
-        Notes(quiet).warn(f"{cut:,} texts are longer than the model reads, and were cut")
+        Notes().warn(f"{cut:,} texts are longer than the model reads, and were cut")
 
 
 def _data_format(chosen: DataFormat) -> Any:
@@ -247,7 +245,6 @@ def evaluate(
     ] = None,
     quantize: Quantized = None,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
 ) -> None:
@@ -291,7 +288,7 @@ def evaluate(
     record = classify_output.scores_record(scores, confusion=confusion)
     sections = classify_output.score_sections(scores, confusion=confusion)
     with open_output("-") as out:
-        write_report(out, sections, record, rows_format(format, json))
+        write_report(out, sections, record, rows_format(format))
 
 
 @app.command(cls=Command)
@@ -303,7 +300,6 @@ def explain(
         typer.Option("--label", help="Explain this label.", show_default="the likeliest"),
     ] = None,
     format: options.ExplainFormat = None,
-    json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
 ) -> None:
@@ -326,7 +322,7 @@ def explain(
     if label is not None and label not in classifier.labels:
         known = ", ".join(map(on_one_line, classifier.labels.tokens[:20]))
         raise NlpkitError(f"no such label: {on_one_line(label)}", hint=known)
-    chosen = options.pick_format(format, json, classify_output.explain_format())
+    chosen = format or classify_output.explain_format()
     with open_output("-") as out:
         for text in options.read_input_lines(paths, encoding, errors):
             classify_output.write_explanation(out, classifier, text, label, chosen)

@@ -28,9 +28,7 @@ def decode(
         bool, typer.Option("--skip-special", help="Leave out padding and other special tokens.")
     ] = False,
     format: options.TextFormat = None,
-    json: options.Json = False,
     output: options.Output = "-",
-    quiet: options.Quiet = False,
 ) -> None:
     """Turn ids back into tokens.
 
@@ -44,8 +42,8 @@ def decode(
     loaded = Vocab.load(vocab)
     shown = {token: show(token) for token in loaded}
     special = frozenset(loaded.specials) if skip_special else frozenset()
-    chosen = options.pick_format(format, json, "text")
-    blocks = options.read_records(inputs, reading, ID_KEYS, quiet=quiet)
+    chosen = format or "text"
+    blocks = options.read_records(inputs, reading, ID_KEYS)
     with open_output(output) as out:
         for rows in read_rows(blocks, reading.errors):
             for row, ids in rows:

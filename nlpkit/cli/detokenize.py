@@ -27,9 +27,7 @@ def detokenize(
         typer.Option("--unit", help="char: tokens were characters or pieces, with ▁ for a space."),
     ] = "word",
     format: options.TextFormat = None,
-    json: options.Json = False,
     output: options.Output = "-",
-    quiet: options.Quiet = False,
 ) -> None:
     """Join word tokens back into readable text.
 
@@ -42,8 +40,8 @@ def detokenize(
       $ nlpkit tokenize sample_corpora/tales.txt | nlpkit detokenize | head -2
       $ echo "a b" | nlpkit tokenize -t char | nlpkit detokenize --unit char
     """
-    chosen = options.pick_format(format, json, "text")
-    blocks = options.read_records(inputs, reading, TOKEN_KEYS, quiet=quiet)
+    chosen = format or "text"
+    blocks = options.read_records(inputs, reading, TOKEN_KEYS)
     with open_output(output) as out:
         for block in blocks:
             for row in rows_of(block, reading.errors):

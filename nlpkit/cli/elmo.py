@@ -178,7 +178,6 @@ def import_(
     ] = None,
     output: options.NewModel = ...,  # type: ignore[assignment]
     force: options.Force = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Take over an ELMo of AllenNLP: options.json and weights in HDF5.
 
@@ -200,6 +199,4 @@ def import_(
     elmo = import_elmo(source, weights)
     elmo.save(output, force=force)
     sizes = elmo.model.settings
-    Notes(quiet).say(
-        f"{sizes.layers} layers, {elmo.model.width} numbers in a vector; wrote {output}"
-    )
+    Notes().say(f"{sizes.layers} layers, {elmo.model.width} numbers in a vector; wrote {output}")

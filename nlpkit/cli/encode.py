@@ -39,9 +39,7 @@ def encode(
     bos: Annotated[bool, typer.Option("--bos", help=f"Put {BOS} before each line.")] = False,
     eos: Annotated[bool, typer.Option("--eos", help=f"Put {EOS} after each line.")] = False,
     format: options.TextFormat = None,
-    json: options.Json = False,
     output: options.ArrayOutput = "-",
-    quiet: options.Quiet = False,
 ) -> None:
     """Turn tokens into the ids of a vocabulary.
 
@@ -53,7 +51,7 @@ def encode(
       $ echo "the king sat" | nlpkit encode --vocab world.vocab
       $ echo "The king sat" | nlpkit encode --vocab world.vocab --bos -t word --lower --json
     """
-    chosen = options.pick_format(format, json, "text")
+    chosen = format or "text"
     check_output(output)
     loaded = Vocab.load(vocab)
     before = [_special_id(loaded, BOS)] if bos else []
@@ -62,7 +60,7 @@ def encode(
         raise NlpkitError(f"{vocab} has no {UNK}", hint="--unk skip or --unk error")
     counts = {"tokens": 0, "unknown": 0}
     settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-    blocks = options.read_records(inputs, reading, token_keys(settings), quiet=quiet)
+    blocks = options.read_records(inputs, reading, token_keys(settings))
 
     def rows() -> Iterator[list[tuple[Row, list[int]]]]:
         for lines in read_tokens(blocks, settings, reading.errors):
@@ -72,7 +70,7 @@ def encode(
             ]
 
     if output.endswith((".npy", ".npz")):
-        if format is not None or json:
+        if format is not None:
             raise UsageError("an array file takes no --format")
         _write_array(output, [ids for block in rows() for _, ids in block])
     else:
@@ -86,9 +84,7 @@ def encode(
                 out.flush()
     if counts["unknown"]:
         share = 100 * counts["unknown"] / counts["tokens"]
-        Notes(quiet).say(
-            f"{share:.2f}% unknown: {counts['unknown']:,} of {counts['tokens']:,} tokens"
-        )
+        Notes().say(f"{share:.2f}% unknown: {counts['unknown']:,} of {counts['tokens']:,} tokens")
 
 
 def _special_id(vocab: Vocab, token: str) -> int:

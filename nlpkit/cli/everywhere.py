@@ -1,4 +1,4 @@
-"""What every command has without declaring it: -o, --quiet, --header, --seed random.
+"""What every command has without declaring it: -o, --quiet, --json, --header, --seed random.
 
 ``frame.Command`` adds the flags that a command lacks, takes their values out again before the
 command runs, and keeps them here, where ``output.open_output`` and ``output.Notes`` look.
@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from nlpkit.errors import UsageError
 from nlpkit.settings import DATA, LARGEST_SEED, OUTPUT
 from nlpkit.textio import LONGEST_LINE_VARIABLE, check_writable
 
@@ -33,6 +34,7 @@ class Everywhere:
 
     output: str = "-"
     header: bool = False
+    json: bool = False
     quiet: bool = False
     input: str = "auto"
     key: str | None = None
@@ -53,6 +55,7 @@ def _declare(
     header: Annotated[
         bool, typer.Option("--header", help="A first line with the names of columns.")
     ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Short for --format jsonl.")] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No notes or progress on stderr.")
     ] = False,
@@ -99,19 +102,22 @@ def missing(name: str | None, params: list[Any]) -> list[Any]:
     has = {one.name for one in params}
     flags = {flag for one in params for flag in (*one.opts, *one.secondary_opts)}
     declared = _declared()
+    shown = next((one for one in params if one.name == "format" and not one.hidden), None)
+    formats = str(shown.type_descriptor.annotation) if shown is not None else ""
     lacking = []
+    if "jsonl" in formats and "json" not in has:
+        lacking.append(declared["json"])
+    if "quiet" not in has and "-q" not in flags:
+        lacking.append(declared["quiet"])
     if "output" not in has and "-o" not in flags and name not in NO_OUTPUT:
         lacking.append(declared["output"])
-    shown = next((one for one in params if one.name == "format"), None)
-    if shown is not None and "tsv" in str(shown.type_descriptor.annotation) and "header" not in has:
+    if "tsv" in formats and "header" not in has:
         lacking.append(declared["header"])
     reads = any(one.metavar == "INPUT" for one in params) and "encoding" in has
     if reads and not has & {"input", "key"}:
         lacking += [declared["input"], declared["key"]]
     if "resume" in has and "metrics" not in has:
         lacking.append(declared["metrics"])
-    if "quiet" not in has and "-q" not in flags:
-        lacking.append(declared["quiet"])
     return lacking
 
 
@@ -119,9 +125,12 @@ def missing(name: str | None, params: list[Any]) -> list[Any]:
 def taken(ctx: Any, added: list[Any]) -> Iterator[None]:
     """Within this, the added flags are known here and no longer to the command."""
     values = {one.name: ctx.params.pop(one.name) for one in added}
-    values.setdefault("quiet", bool(ctx.params.get("quiet")))
     # stdin and stdout of a shell may hold -o /dev/stdout: that is a file like any other
     given = Everywhere(**values)
+    if given.json:
+        if ctx.params["format"] not in (None, "jsonl"):
+            raise UsageError(f"--json and --format {ctx.params['format']} contradict each other")
+        ctx.params["format"] = "jsonl"
     if given.output != "-":
         check_writable(given.output)  # before a command has written anything else
     token = current.set(given)

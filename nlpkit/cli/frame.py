@@ -82,7 +82,7 @@ def full_disk_is_one_line() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _warnings_are_lines(*, quiet: bool) -> Iterator[None]:
+def _warnings_are_lines() -> Iterator[None]:
     """Warnings of engines without the file and line they come from."""
     with warnings.catch_warnings():
         show: Callable[..., None] = warnings.showwarning
@@ -91,9 +91,9 @@ def _warnings_are_lines(*, quiet: bool) -> Iterator[None]:
             from nlpkit.cli.output import Notes
 
             if issubclass(category, NlpkitNote):
-                Notes(quiet).say(str(message))
+                Notes().say(str(message))
             elif issubclass(category, NlpkitWarning):
-                Notes(quiet).warn(str(message))
+                Notes().warn(str(message))
             else:
                 show(message, category, *rest, **more)
 
@@ -108,7 +108,10 @@ class Command(TyperCommand):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self._added = everywhere.missing(self.name, self.params)
-        self.params += self._added
+        names = [one.name for one in self.params]
+        for one in self._added:
+            end = names.index("format") + 1 if one.name == "json" else len(self.params)
+            self.params.insert(end, one)
         self._seed: int | None = None
 
     def get_help(self, ctx: Any) -> str:
@@ -123,7 +126,7 @@ class Command(TyperCommand):
         """What a person should know before the command does its work."""
         from nlpkit.cli.output import Notes
 
-        notes = Notes(bool(ctx.params.get("quiet")))
+        notes = Notes()
         root = ctx.find_root()
         if root is not ctx and root.auto_envvar_prefix:
             commands = root.command.list_commands(root)
@@ -138,8 +141,7 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            quiet = bool(ctx.params.get("quiet"))
-            with _warnings_are_lines(quiet=quiet), everywhere.taken(ctx, self._added):
+            with _warnings_are_lines(), everywhere.taken(ctx, self._added):
                 self._say_first(ctx)
                 result = super().invoke(ctx)
             if sys.stdout is not None:

@@ -44,7 +44,6 @@ class Asking:
     template: Template = None
     max_tokens: MaxTokens = 100
     stop: Stop = None
-    json: options.Json = False
     device: options.UseDevice = "auto"
     threads: options.Threads = 0
 
@@ -56,6 +55,7 @@ def answer(
     prompts: Annotated[
         str, typer.Argument(metavar="PROMPTS", help="JSON lines with prompt; - is standard input.")
     ] = textio.STDIN,
+    json: options.Json = False,
     asking: Asking,
 ) -> None:
     """Answer prompts: the likeliest text up to the end-of-text token, one answer per prompt.
@@ -69,7 +69,7 @@ def answer(
     """
     with open_output("-") as out:
         for example, text in _answers(model, prompts, asking, known=False):
-            if asking.json:
+            if json:
                 record = {"prompt": example.prompt, "answer": text}
                 out.write_json(with_record(example.prompt, record))
             else:
@@ -106,7 +106,7 @@ def evaluate(
         "examples": found.questions,
     }
     with open_output("-") as out:
-        shown = rows_format(format, asking.json)
+        shown = rows_format(format)
         write_report(out, [facts(*record.items())], record, shown)
 
 

@@ -29,7 +29,6 @@ def import_(
         ),
     ] = None,
     force: options.Force = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Take over a GPT-2 of Hugging Face's form, or a checkpoint of nanoGPT.
 
@@ -52,7 +51,7 @@ def import_(
             characters = "".join(block.text() for block in textio.read_blocks([meta]))
         gpt = import_nanogpt(source, tokenizer, characters)
     gpt.save(output, force=force)
-    Notes(quiet).say(f"{gpt.model.count_parameters():,} parameters; wrote {output}")
+    Notes().say(f"{gpt.model.count_parameters():,} parameters; wrote {output}")
 
 
 def export(
@@ -61,7 +60,6 @@ def export(
         str, typer.Option("--output", "-o", metavar="DIR", help="The folder to write.")
     ],
     to: Annotated[Literal["hf"], typer.Option("--to", help="hf: Hugging Face's form.")] = "hf",
-    quiet: options.Quiet = False,
 ) -> None:
     """Write a GPT-2 model as a folder that transformers loads.
 
@@ -80,7 +78,7 @@ def export(
 
     check_export(output)
     export_gpt2(GptModel.load(model), output)
-    Notes(quiet).say(f"wrote {output}")
+    Notes().say(f"wrote {output}")
 
 
 def attention(
@@ -99,7 +97,6 @@ def attention(
         typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf or .html."),
     ] = None,
     format: inspect_output.MapFormat = None,
-    json: options.Json = False,
 ) -> None:
     """Show what each token looks at: attention weights, by layer and head.
 
@@ -115,7 +112,7 @@ def attention(
     from nlpkit.tasks.lm.attention import attention_records
     from nlpkit.tasks.lm.model import GptModel
 
-    chosen = inspect_output.shown_as(format, json)
+    chosen = inspect_output.shown_as(format)
     if plot is not None:
         check_drawing(plot)
     records = attention_records(GptModel.load(model), text, layer, head)

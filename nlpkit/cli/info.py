@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nlpkit.cli import options, tables
+from nlpkit.cli import tables
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Writer, open_output
 from nlpkit.cli.reports import Section, write_report
@@ -50,7 +50,6 @@ def info(
         Literal["table", "tsv", "csv", "jsonl", "markdown"] | None,
         typer.Option("--format", "-f", help="Show it as rows.", show_default="a page to read"),
     ] = None,
-    json: options.Json = False,
 ) -> None:
     """Show what a model is: kind, size, settings, layers, training curve.
 
@@ -67,7 +66,7 @@ def info(
       $ nlpkit info world.vocab
       $ nlpkit info world.model --verify
     """
-    shown = options.pick_format(format, json, "page")
+    shown = format or "page"
     if verify:
         if format not in (None, "jsonl"):
             raise UsageError(f"--verify has no --format {format}")

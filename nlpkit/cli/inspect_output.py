@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from nlpkit.cli import everywhere, options
+from nlpkit.cli import everywhere
 from nlpkit.cli.lm_show import shade
 from nlpkit.cli.output import STDOUT, Writer, write_rows
 
@@ -36,11 +36,11 @@ MapFormat = Annotated[
 ]
 
 
-def shown_as(format: str | None, json: bool) -> str:
+def shown_as(format: str | None) -> str:
     """What was asked for; else ``map`` on a terminal, and JSON lines for a program."""
     to_file = everywhere.current.get().output != STDOUT
     on_terminal = not to_file and sys.stdout is not None and sys.stdout.isatty()
-    return options.pick_format(format, json, MAP if on_terminal else "jsonl")
+    return format or (MAP if on_terminal else "jsonl")
 
 
 def write_records(out: Writer, rows: Sequence[dict[str, Any]], format: str) -> None:

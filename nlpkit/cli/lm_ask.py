@@ -78,7 +78,6 @@ def next_(
         bool, typer.Option("--words", help="Whole words instead of single tokens.")
     ] = False,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     threads: options.Threads = 0,
 ) -> None:
     """Show the likeliest continuations of a text, with their probabilities.
@@ -96,7 +95,7 @@ def next_(
     from nlpkit.tasks.lm.model import TextModel
 
     options.use_threads(threads)
-    chosen = rows_format(format, json)
+    chosen = rows_format(format)
     found = TextModel.load(model)
     texts = iter([text]) if text is not None else options.read_input_lines(None, "utf-8", "strict")
     ask = next_words if words else next_tokens

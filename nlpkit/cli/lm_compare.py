@@ -52,7 +52,6 @@ def compare(
     ] = None,
     view: Annotated[bool, typer.Option("--view", help="Draw them here, with characters.")] = False,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     threads: options.Threads = 0,
 ) -> None:
     """Compare what a model expects in two sentences: a table of likelihoods and a scatter plot.
@@ -80,7 +79,7 @@ def compare(
         check_drawing(plot)
         if pairs is not None:
             raise UsageError("--plot draws one pair, not --pairs")
-    chosen = rows_format(format, json)
+    chosen = rows_format(format)
     check_view(view, chosen)
     wanted = None if targets is None else [word.strip() for word in targets.split(",")]
     found = TextModel.load(model)

@@ -18,7 +18,6 @@ def import_(
     ],
     output: options.NewModel = ...,  # type: ignore[assignment]
     force: options.Force = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Read an n-gram model from an ARPA file, as KenLM, SRILM and others write it.
 
@@ -35,7 +34,7 @@ def import_(
     found = load_arpa(textio.read_lines([arpa]), textio.source_name(arpa))
     found.save(output, force=force)
     sizes = found.config.settings["levels"]
-    Notes(quiet).say(f"{sizes[-1] - 1:,} n-grams, vocabulary of {len(found.codec):,}: {output}")
+    Notes().say(f"{sizes[-1] - 1:,} n-grams, vocabulary of {len(found.codec):,}: {output}")
 
 
 def export(

@@ -61,12 +61,11 @@ class View:
     count: Count = 5
     plot: Plot = None
     format: inspect_output.Format = None
-    json: options.Json = False
 
     @property
     def shown(self) -> str:
         """How to show it."""
-        return inspect_output.shown_as(self.format, self.json)
+        return inspect_output.shown_as(self.format)
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,6 @@ def novelty(
     seed: options.Seed = 1,
     threads: options.Threads = 0,
     format: options.RowsFormat = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Say how much of what a model writes is copied from its training text.
 
@@ -65,7 +63,7 @@ def novelty(
     if len(known) < _LEAST:
         raise NlpkitError(f"{len(known)} bytes of training text are too few", hint="the whole text")
     text = _bytes([sample]) if sample is not None else _write(model, max_tokens, temperature, seed)
-    Notes(quiet).say(f"{len(text):,} bytes against {len(known):,} of the training text")
+    Notes().say(f"{len(text):,} bytes against {len(known):,} of the training text")
     index = TrainingIndex(known)
     sizes = [size for size in _SIZES if size <= len(text)]
     shares, found = measure(index, text, sizes, passages)
@@ -75,7 +73,7 @@ def novelty(
         yardstick, _ = measure(index, other, sizes, 0)
     with open_output("-") as out:
         sections, record = _report(shares, yardstick, [vars(one) for one in found])
-        write_report(out, sections, record, rows_format(format, json))
+        write_report(out, sections, record, rows_format(format))
 
 
 def _bytes(paths: list[str]) -> bytes:

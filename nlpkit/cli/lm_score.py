@@ -49,7 +49,6 @@ class Scoring:
     tokens: Tokens = False
     stride: Stride = None
     format: options.RowsFormat = None
-    json: options.Json = False
 
 
 def run_score(
@@ -67,7 +66,7 @@ def run_score(
 
     options.use_threads(use.threads)
     errors, stride = decoding.errors, scoring.stride
-    shown = rows_format(scoring.format, scoring.json)
+    shown = rows_format(scoring.format)
     model = (GptModel if gpt else TextModel).load(path)
     paths = options.resolve_inputs(inputs)
     chosen = pick_device(use.device, model.work(sum(map(_guess_size, paths))))
@@ -83,10 +82,10 @@ def run_score(
                 from nlpkit.cli.lm_show import write_tokens
 
                 texts = (block.text(errors) for block in blocks)
-                write_tokens(out, model, texts, stride, scoring.json or shown == "jsonl")
+                write_tokens(out, model, texts, stride, shown == "jsonl")
             else:
                 _score_all(out, model, blocks, errors, stride, shown)
-    Notes(use.quiet).say(f"device {chosen}")
+    Notes().say(f"device {chosen}")
 
 
 def _score_lines(

@@ -90,14 +90,13 @@ class Request:
     turn: Turn = None
     stream: Stream = None
     format: SampleFormat = None
-    json: options.Json = False
     stats: Stats = False
     seed: options.Seed = 1
 
     @property
     def as_json(self) -> bool:
         """Whether objects are written, not text."""
-        return options.pick_format(self.format, self.json, "text") == "jsonl"
+        return self.format == "jsonl"
 
 
 def run_sample(
@@ -122,7 +121,7 @@ def run_sample(
     bias = tuple(_bias(model, text) for text in request.logit_bias or [])
     sampling = replace(sampling, logit_bias=bias)
     sampling.check_vocab(model.codec.n_ids)
-    notes = Notes(use.quiet)
+    notes = Notes()
     chosen = _make_ready(model, prompts, use, writing, notes)
     notes.say(f"device {chosen}")
     if request.interactive:

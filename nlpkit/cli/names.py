@@ -105,10 +105,8 @@ def sample(
         bool, typer.Option("--scores", help="Add the negative log-likelihood in nats.")
     ] = False,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     seed: options.Seed = 1,
     device: options.UseDevice = "auto",
-    quiet: options.Quiet = False,
 ) -> None:
     """Make new names, one name per line.
 
@@ -142,8 +140,8 @@ def sample(
             try:
                 found.extend(sample_names(named, count, constraints, seed + number))
             finally:
-                _write_names(out, named, found, scores, rows_format(format, json))
-    Notes(quiet).say(f"device {chosen}")
+                _write_names(out, named, found, scores, rows_format(format))
+    Notes().say(f"device {chosen}")
 
 
 def _write_names(
@@ -175,11 +173,9 @@ def score(
         ),
     ] = None,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     device: options.UseDevice = "auto",
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
 ) -> None:
     """Say how likely names are: negative log-likelihood, one name per line.
 
@@ -208,13 +204,13 @@ def score(
     if least is not None:
         rows = sorted(rows, key=lambda row: -row[2])[:least]
     columns = ("name", "nats", "bits_per_character")
-    shown = rows_format(format, json)
+    shown = rows_format(format)
     with open_output("-") as out:
         if shown != "jsonl":
             write_rows(out, columns, rows, shown)
         for row in rows if shown == "jsonl" else ():
             out.write_json(with_record(row[0], dict(zip(columns, row, strict=True))))
-    Notes(quiet).say(
+    Notes().say(
         f"{len(names):,} names, {total:.4f} nats per character, ends included; device {chosen}"
     )
 
@@ -231,10 +227,8 @@ def report(
     ] = None,
     temperature: options.Temperature = 1.0,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     seed: options.Seed = 1,
     device: options.UseDevice = "auto",
-    quiet: options.Quiet = False,
 ) -> None:
     """Compare what a model makes with what it was trained on.
 
@@ -266,10 +260,10 @@ def report(
     record = compare(samples, [name.text for name in named.trained_on])
     if plot is not None:
         draw(record, plot)
-    shown = rows_format(format, json)
+    shown = rows_format(format)
     with open_output("-") as out:
         write_report(out, _report_sections(record, bars=shown == "table"), record, shown)
-    Notes(quiet).say(f"device {chosen}")
+    Notes().say(f"device {chosen}")
 
 
 def _report_sections(record: dict[str, Any], *, bars: bool) -> list[Section]:

@@ -52,7 +52,6 @@ Errors = Annotated[
     Literal["strict", "replace", "ignore"],
     typer.Option("--errors", help="What to do with bytes that the encoding does not allow."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No notes or progress on stderr.")]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format jsonl.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing model.")]
 Jobs = Annotated[
@@ -245,7 +244,6 @@ class Training:
     force: Force = False
     resume: Resume = False
     config: Config = None
-    quiet: Quiet = False
 
 
 @dataclass(frozen=True)
@@ -254,7 +252,6 @@ class Use:
 
     device: UseDevice = "auto"
     threads: Threads = 0
-    quiet: Quiet = False
 
 
 @dataclass(frozen=True)
@@ -284,12 +281,11 @@ class Rows:
     """How rows of results are shown."""
 
     format: RowsFormat = None
-    json: Json = False
 
     @property
     def shown(self) -> str:
         """``table`` on a terminal and ``tsv`` in a pipe, unless told."""
-        return rows_format(self.format, self.json)
+        return rows_format(self.format)
 
 
 def read_config(path: str) -> dict[str, Any]:
@@ -393,29 +389,21 @@ def read_line_blocks(
 
 
 def read_records(
-    inputs: list[str] | str | None,
-    reading: Reading,
-    keys: tuple[str, ...] = TEXT_KEYS,
-    *,
-    quiet: bool = False,
+    inputs: list[str] | str | None, reading: Reading, keys: tuple[str, ...] = TEXT_KEYS
 ) -> Iterator[TextBlock]:
     """The blocks of all inputs, plain text or records; what was detected is said on stderr."""
     from nlpkit.text import records
 
-    return records.read_records(resolve_inputs(inputs), reading, keys, Notes(quiet).say)
+    return records.read_records(resolve_inputs(inputs), reading, keys, Notes().say)
 
 
 def read_plain(
-    inputs: list[str] | str | None,
-    reading: Reading,
-    keys: tuple[str, ...] = TEXT_KEYS,
-    *,
-    quiet: bool = False,
+    inputs: list[str] | str | None, reading: Reading, keys: tuple[str, ...] = TEXT_KEYS
 ) -> Iterator[TextBlock]:
     """``read_records`` for engines that take plain lines only."""
     from nlpkit.text.records import plain_blocks
 
-    return plain_blocks(read_records(inputs, reading, keys, quiet=quiet), reading.errors)
+    return plain_blocks(read_records(inputs, reading, keys), reading.errors)
 
 
 def resolve_jobs(jobs: int) -> int:
@@ -423,21 +411,6 @@ def resolve_jobs(jobs: int) -> int:
     from nlpkit.parallel import worker_count
 
     return worker_count(jobs, "jobs")
-
-
-def pick_format(chosen: str | None, json_flag: bool, default: str) -> str:
-    """One format from ``--format`` and ``--json``."""
-    if json_flag and chosen not in (None, "jsonl"):
-        raise UsageError(f"--json and --format {chosen} contradict each other")
-    return "jsonl" if json_flag else chosen or default
-
-
-def require_one(**given: Any) -> None:
-    """Exactly one of the named options must be set."""
-    names = [f"--{name.replace('_', '-')}" for name in given]
-    count = sum(value is not None for value in given.values())
-    if count != 1:
-        raise UsageError(f"give exactly one of {' and '.join(names)}")
 
 
 def use_threads(threads: int) -> None:

@@ -113,13 +113,13 @@ def write_rows(
             out.write(tables.delimited(row, format))
 
 
-def rows_format(chosen: str | None, json_flag: bool = False) -> str:
+def rows_format(chosen: str | None) -> str:
     """``table`` on a terminal and ``tsv`` in a pipe, unless told."""
-    from nlpkit.cli.options import pick_format
-
+    if chosen is not None:
+        return chosen
     to_file = everywhere.current.get().output != STDOUT
     on_terminal = not to_file and sys.stdout is not None and sys.stdout.isatty()
-    return pick_format(chosen, json_flag, "table" if on_terminal else "tsv")
+    return "table" if on_terminal else "tsv"
 
 
 def drop_stream(name: Literal["stdout", "stderr"]) -> None:

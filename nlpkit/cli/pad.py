@@ -36,9 +36,7 @@ def pad(
         typer.Option("--value", min=-(2**63), max=2**63 - 1, help="What to fill up with."),
     ] = 0,
     format: options.TextFormat = None,
-    json: options.Json = False,
     output: options.ArrayOutput = "-",
-    quiet: options.Quiet = False,
 ) -> None:
     """Pad or cut rows of ids to one length.
 
@@ -55,10 +53,10 @@ def pad(
 
     check_output(output)
     length = _length(maxlen)
-    chosen = options.pick_format(format, json, "text")
-    blocks = options.read_records(inputs, reading, ID_KEYS, quiet=quiet)
+    chosen = format or "text"
+    blocks = options.read_records(inputs, reading, ID_KEYS)
     if output.endswith((".npy", ".npz")):
-        if format is not None or json:
+        if format is not None:
             raise UsageError("an array file takes no --format")
         rows = [ids for block in read_rows(blocks, reading.errors) for _, ids in block]
         matrix = pad_sequences(rows, length, padding=padding, truncating=truncating, value=value)

@@ -38,7 +38,7 @@ def check_place(
     is_first = processes is None or processes.is_first
     if is_first:
         modeldir.check_new(output, force=flags.force)
-    return Notes(flags.quiet or not is_first)
+    return Notes(quiet=not is_first)
 
 
 def prepare_torch(flags: Training, notes: Notes, *, sparse: bool = False) -> Any:

@@ -101,7 +101,6 @@ def answer(
     ] = 1,
     threshold: ThresholdFlag = None,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     output: options.Output = "-",
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
@@ -121,7 +120,7 @@ def answer(
     """
     from nlpkit.tasks.qa.model import QaModel
 
-    chosen = rows_format(format, json)
+    chosen = rows_format(format)
     if text is not None and inputs and question != textio.STDIN:
         raise UsageError("--text and files contradict each other")
     if question == textio.STDIN:
@@ -188,7 +187,6 @@ def evaluate(
         ),
     ] = None,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
 ) -> None:
@@ -222,7 +220,7 @@ def evaluate(
         for name, value in record.items()
     ]
     with open_output("-") as out:
-        write_report(out, [facts(*rows)], record, rows_format(format, json))
+        write_report(out, [facts(*rows)], record, rows_format(format))
 
 
 def _scores(answers: list[str], references: list[list[str]]) -> dict[str, float]:

@@ -31,8 +31,6 @@ def samples(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace copies that are there.")] = False,
     format: options.RowsFormat = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """List the sample corpora, write one, or copy them to a folder.
 
@@ -47,7 +45,7 @@ def samples(
     found = list_samples()
     if place is None:
         with open_output("-") as out:
-            write_rows(out, ["name", "bytes", "what"], found, rows_format(format, json))
+            write_rows(out, ["name", "bytes", "what"], found, rows_format(format))
         return
     by_name = {sample.name: sample for sample in found}
     if place in by_name:
@@ -61,7 +59,7 @@ def samples(
         )
     target = os.path.join(place, FOLDER)
     if os.path.realpath(target) == os.path.realpath(sample_folder()):
-        Notes(quiet).say(f"{target}: the sample corpora are here already")
+        Notes().say(f"{target}: the sample corpora are here already")
         return
     if os.path.exists(target) and not force:
         raise NlpkitError(f"{target} exists", hint="--force to replace it")
@@ -71,4 +69,4 @@ def samples(
     with atomic_folder(target) as folder:
         for sample in found:
             shutil.copyfile(sample_folder() / sample.name, folder / sample.name)
-    Notes(quiet).say(f"{len(found)} sample corpora to {target}")
+    Notes().say(f"{len(found)} sample corpora to {target}")

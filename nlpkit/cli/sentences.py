@@ -47,9 +47,7 @@ def sentences(
             show_default="text",
         ),
     ] = None,
-    json: options.Json = False,
     output: options.Output = "-",
-    quiet: options.Quiet = False,
 ) -> None:
     """Split running text into sentences, one per line.
 
@@ -62,8 +60,8 @@ def sentences(
       $ nlpkit sentences --wrapped sample_corpora/tales.txt | head -5
       $ nlpkit sentences --json --offsets sample_corpora/tales.txt | head -2
     """
-    chosen = options.pick_format(format, json, "text")
-    blocks = options.read_records(inputs, reading, quiet=quiet)
+    chosen = format or "text"
+    blocks = options.read_records(inputs, reading)
     with open_output(output) as out:
         number = 0
         for found in _paragraphs(blocks, reading.errors, wrapped):

@@ -80,7 +80,7 @@ def evaluate(
         check_output(answers)
     data, empty = without_empty(where.load(decoding))
     if empty:
-        Notes(use.quiet).warn(f"{empty:,} pairs with an empty side are not counted")
+        Notes().warn(f"{empty:,} pairs with an empty side are not counted")
     curves: dict[str, list[LengthScore]] = {}
     found: list[TextStatistics] = []
     for path in (model, *([] if compare is None else [compare])):

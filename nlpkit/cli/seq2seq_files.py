@@ -29,7 +29,6 @@ def clean(
     ] = None,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
 ) -> None:
     """Leave out pairs that do more harm than good; the others go on as source<TAB>target.
 
@@ -62,7 +61,7 @@ def clean(
                 out.write(line)
     why = ", ".join(f"{counts[reason]:,} {reason}" for reason in REASONS if counts[reason])
     left_out = f"{len(bad):,} left out{': ' + why if why else ''}"
-    Notes(quiet).say(f"{len(data) - len(bad):,} of {len(data):,} pairs kept, {left_out}")
+    Notes().say(f"{len(data) - len(bad):,} of {len(data):,} pairs kept, {left_out}")
 
 
 def import_(
@@ -71,7 +70,6 @@ def import_(
     ],
     output: options.NewModel = ...,  # type: ignore[assignment]
     force: options.Force = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Take over a Marian model of Hugging Face's form.
 
@@ -86,7 +84,7 @@ def import_(
     modeldir.check_new(output, force=force)
     translator = import_marian(source)
     translator.save(output, force=force)
-    Notes(quiet).say(f"{translator.model.count_parameters():,} parameters; wrote {output}")
+    Notes().say(f"{translator.model.count_parameters():,} parameters; wrote {output}")
 
 
 def export(
@@ -94,7 +92,6 @@ def export(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="DIR", help="The folder to write.")
     ],
-    quiet: options.Quiet = False,
 ) -> None:
     """Write a model as a folder that transformers loads as Marian.
 
@@ -110,4 +107,4 @@ def export(
 
     check_export(output)
     export_marian(Translator.load(model), output)
-    Notes(quiet).say(f"wrote {output}")
+    Notes().say(f"wrote {output}")

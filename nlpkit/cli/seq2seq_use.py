@@ -40,7 +40,7 @@ def open_translator(model: str, use: options.Use, quantize: str = "none") -> Tra
     translator.model.to(chosen)
     if quantize == "int8":
         translator.quantize()
-    Notes(use.quiet).say(f"device {chosen}")
+    Notes().say(f"device {chosen}")
     return translator
 
 
@@ -61,7 +61,6 @@ def predict(
         Literal["text", "tsv", "jsonl"] | None,
         typer.Option("--format", "-f", help="text: answers; tsv: line, score, answer."),
     ] = None,
-    json: options.Json = False,
     quantize: Quantize = "none",
     stats: Annotated[bool, typer.Option("--stats", help="Say how fast it was, on stderr.")] = False,
     use: options.Use,
@@ -85,12 +84,12 @@ def predict(
     from nlpkit.tasks.translate.terms import read_terms
 
     check(settings)
-    notes = Notes(use.quiet)
+    notes = Notes()
     if settings.nbest > settings.beams and not settings.sampling:
         raise UsageError(f"--nbest {settings.nbest} needs --beams {settings.nbest} or more")
     if settings.sampling and terms is not None:
         raise UsageError("--terms are found by searching: not with --sampling")
-    shown = options.pick_format(format, json, "text" if settings.nbest == 1 else "tsv")
+    shown = format or ("text" if settings.nbest == 1 else "tsv")
     if shown == "text" and settings.nbest > 1:
         raise UsageError("--format text has one answer a line: not with --nbest")
     glossary = [] if terms is None else read_terms(terms)
@@ -246,7 +245,6 @@ def attention(
             show_default="map",
         ),
     ] = None,
-    json: options.Json = False,
     plot: Annotated[
         str | None, typer.Option("--plot", metavar="FILE", help="Draw it to .png, .svg or .html.")
     ] = None,
@@ -264,11 +262,13 @@ def attention(
       $ nlpkit seq2seq attention en-ca.model "The old cat sleeps." --plot alignment.svg
     """
     from nlpkit.tasks.translate.alignment import check_drawing, draw_alignment, heat_map, pharaoh
+    from nlpkit.tasks.translate.model import Translator
 
-    shown = options.pick_format(format, json, "map")
+    shown = format or "map"
     if plot is not None:
         check_drawing(plot)
-    translator = open_translator(model, options.Use("cpu", threads=1, quiet=True))
+    options.use_threads(1)
+    translator = Translator.load(model)
     if target is None:
         target = translator.translate([source])[0]
     read, written, weights = translator.align(source, target)

@@ -96,7 +96,6 @@ def predict(
             show_default="columns for columns, else slash",
         ),
     ] = None,
-    json: options.Json = False,
     token_column: flag(LayoutChoice, "token_column") = None,  # type: ignore[valid-type]
     output: options.Output = "-",
     encoding: options.Encoding = "utf-8",
@@ -117,7 +116,7 @@ def predict(
     from nlpkit.cli.tag_output import predict_stream
     from nlpkit.tasks.tag.predictor import Tagger
 
-    chosen = options.pick_format(format, json, "auto")
+    chosen = format or "auto"
     paths = options.resolve_inputs(inputs)
     tagger = Tagger.load(model)
     blocks = textio.read_blocks(paths, encoding=encoding, errors=errors)
@@ -156,7 +155,6 @@ def evaluate(
         ),
     ] = 0,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
 ) -> None:
@@ -191,7 +189,7 @@ def evaluate(
     record = tag_report.scores_record(result, confusion=confusion, worst=worst)
     sections = tag_report.score_sections(result, confusion=confusion, worst=worst)
     with open_output("-") as out:
-        write_report(out, sections, record, rows_format(format, json))
+        write_report(out, sections, record, rows_format(format))
 
 
 @app.command(cls=Command)
@@ -202,7 +200,6 @@ def check(
     ],
     layout: LayoutChoice,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
 ) -> None:
@@ -226,4 +223,4 @@ def check(
         for path, sentences in zip(data[1:], read[1:], strict=True)
     ]
     with open_output("-") as out:
-        tag_report.show_check(out, reports, overlaps, rows_format(format, json))
+        tag_report.show_check(out, reports, overlaps, rows_format(format))

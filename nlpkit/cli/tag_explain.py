@@ -24,7 +24,6 @@ def explain(
     ] = None,
     tokenizer: options.TokenizerName = "word",
     format: options.ExplainFormat = None,
-    json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
 ) -> None:
@@ -45,7 +44,7 @@ def explain(
     paths = options.resolve_inputs(inputs)
     tagger = Tagger.load(model)
     cut = get_tokenizer(tokenizer)
-    chosen = options.pick_format(format, json, classify_output.explain_format())
+    chosen = format or classify_output.explain_format()
     with open_output("-") as out:
         for line in options.read_input_lines(paths, encoding, errors):
             tokens = cut.tokens(line)

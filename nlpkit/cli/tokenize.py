@@ -45,14 +45,12 @@ def tokenize(
             show_default="text, or lines with --offsets",
         ),
     ] = None,
-    json: options.Json = False,
     offsets: Annotated[
         bool,
         typer.Option("--offsets", help="Say where each token starts and ends, in characters."),
     ] = False,
     output: options.Output = "-",
     jobs: options.Jobs = 1,
-    quiet: options.Quiet = False,
 ) -> None:
     """Split text into tokens, a line of tokens for a line of text.
 
@@ -68,7 +66,7 @@ def tokenize(
       $ nlpkit tokenize --json --offsets sample_corpora/tales.txt | head -1
       $ nlpkit tokenize -t regex --pattern "[\\w']+" sample_corpora/tales.txt | head -1
     """
-    chosen = options.pick_format(format, json, "lines" if offsets else "text")
+    chosen = format or ("lines" if offsets else "text")
     if offsets and chosen == "text":
         raise UsageError("--offsets needs --format lines or jsonl")
     settings = TokenSettings(
@@ -83,7 +81,7 @@ def tokenize(
         min_length=min_length,
     )
     Tokens(settings)  # a wrong setting fails here, before any process is started
-    blocks = options.read_records(inputs, reading, quiet=quiet)
+    blocks = options.read_records(inputs, reading)
     make = functools.partial(make_formatter, settings, chosen, offsets, reading.errors)
     with open_output(output) as out:
         for data in ordered_map(make, blocks, options.resolve_jobs(jobs)):

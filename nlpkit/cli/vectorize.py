@@ -31,7 +31,6 @@ def vectorize(
     pattern: options.Pattern = None,
     lower: options.Lower = False,
     output: options.ArrayOutput = "-",
-    quiet: options.Quiet = False,
 ) -> None:
     """Turn lines of tokens into one-hot, hashed or counted rows.
 
@@ -54,7 +53,7 @@ def vectorize(
         raise UsageError("sparse rows go to an .npz file, a .npy file holds one dense array")
     check_output(output)
     cut = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-    blocks = options.read_records(inputs, reading, token_keys(cut), quiet=quiet)
+    blocks = options.read_records(inputs, reading, token_keys(cut))
     rows = (row for rows in read_tokens(blocks, cut, reading.errors) for row in rows)
     ids, columns = _ids((tokens for _, tokens in rows), settings)
     if settings.mode == "hash":

@@ -115,9 +115,7 @@ def nearest(
     restrict: shared.Restrict = None,
     strict: shared.Strict = False,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
 ) -> None:
     """Find the words nearest to a word, or to the mean of several.
 
@@ -129,8 +127,8 @@ def nearest(
       $ nlpkit vectors nearest king woman --negative man -m world.model -n 3
       $ printf 'king\\nfrance paris\\n' | nlpkit vectors nearest -m world.model -n 3 --json
     """
-    shown = rows_format(format, json)
-    vectors = shared.open_vectors(model, Notes(quiet), errors)
+    shown = rows_format(format)
+    vectors = shared.open_vectors(model, Notes(), errors)
     minus = list(negative or [])
     for word in minus:
         if not vectors.knows(word):
@@ -156,9 +154,7 @@ def analogy(
     restrict: shared.Restrict = None,
     strict: shared.Strict = False,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
 ) -> None:
     """Complete an analogy: A B C reads "A is to B as C is to ?".
 
@@ -172,8 +168,8 @@ def analogy(
       $ nlpkit vectors analogy france paris italy -m world.model -n 1 --method 3cosmul
       $ echo "france paris italy" | nlpkit vectors analogy -m world.model --json
     """
-    shown = rows_format(format, json)
-    vectors = shared.open_vectors(model, Notes(quiet), errors)
+    shown = rows_format(format)
+    vectors = shared.open_vectors(model, Notes(), errors)
 
     def answer(questions: list[Question]) -> list[list[Row]]:
         from nlpkit.vectors import query
@@ -194,9 +190,7 @@ def similarity(
     metric: MetricOption = QUERY.metric,
     strict: shared.Strict = False,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
 ) -> None:
     """Say how near two words or two texts are.
 
@@ -208,8 +202,8 @@ def similarity(
       $ nlpkit vectors similarity "the old king" "a young queen" -m world.model
       $ printf 'king queen\\nking bread\\n' | nlpkit vectors similarity -m world.model
     """
-    shown = rows_format(format, json)
-    vectors = shared.open_vectors(model, Notes(quiet), errors)
+    shown = rows_format(format)
+    vectors = shared.open_vectors(model, Notes(), errors)
 
     def knows(text: str) -> bool:
         return vectors.knows(text) or any(vectors.knows(word) for word in text.split())
@@ -238,9 +232,7 @@ def odd_one_out(
     words: shared.Words = None,
     strict: shared.Strict = False,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
 ) -> None:
     """Name the word that does not belong: the one farthest from the mean of all.
 
@@ -251,8 +243,8 @@ def odd_one_out(
       $ nlpkit vectors odd-one-out france italy spain bread -m world.model
       $ echo "king queen prince river" | nlpkit vectors odd-one-out -m world.model
     """
-    shown = rows_format(format, json)
-    vectors = shared.open_vectors(model, Notes(quiet), errors)
+    shown = rows_format(format)
+    vectors = shared.open_vectors(model, Notes(), errors)
 
     def answer(questions: list[Question]) -> list[list[Row]]:
         from nlpkit.vectors import query
@@ -268,9 +260,7 @@ def get(
     words: shared.Words = None,
     strict: shared.Strict = False,
     format: options.TextFormat = None,
-    json: options.Json = False,
     errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
 ) -> None:
     """Print the vectors of words: the word, then its numbers, between spaces.
 
@@ -281,8 +271,8 @@ def get(
       $ nlpkit vectors get king queen -m world.model
       $ cut -f1 world.vocab | nlpkit vectors get -m world.model --json
     """
-    shown = options.pick_format(format, json, "text")
-    vectors = shared.open_vectors(model, Notes(quiet), errors)
+    shown = format or "text"
+    vectors = shared.open_vectors(model, Notes(), errors)
     blocks: Iterator[list[str]] = iter([list(words)]) if words else _input_lines(errors)
     with open_output("-") as out:
         for block in blocks:
@@ -322,10 +312,8 @@ def expand(
     ] = QUERY.expand_minimum,
     restrict: shared.Restrict = None,
     format: options.TextFormat = None,
-    json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
 ) -> None:
     """Append to each line the near words of its words, for query expansion.
 
@@ -335,8 +323,8 @@ def expand(
       $ echo "king of france" | nlpkit vectors expand -m world.model -n 2
       $ nlpkit vectors expand queries.txt -m world.model --minimum 0.7 --json
     """
-    shown = options.pick_format(format, json, "text")
-    vectors = shared.open_vectors(model, Notes(quiet))
+    shown = format or "text"
+    vectors = shared.open_vectors(model, Notes())
     blocks = options.read_line_blocks(inputs, encoding, errors, TOKEN_KEYS)
     from nlpkit.vectors import query
 

@@ -25,7 +25,6 @@ def from_counts(
     resume: options.Resume = False,
     force: options.Force = False,
     decoding: options.Decoding,
-    quiet: options.Quiet = False,
 ) -> None:
     """Make vectors by counting: which words stand near which, factorised (svd) or learned (glove).
 
@@ -46,7 +45,7 @@ def from_counts(
     from nlpkit.word2vec.config import Word2VecConfig
     from nlpkit.word2vec.store import read_corpus
 
-    notes = Notes(quiet)
+    notes = Notes()
     settings = replace(settings, seed=seed, threads=threads or None)
     if resume and settings.method is not CountMethod.GLOVE:
         raise UsageError("--resume is for --method glove: svd is done at once")

@@ -67,8 +67,6 @@ def analogies(
     keep_case: KeepCase = not EVALUATION.fold_case,
     items: Items = None,
     format: options.RowsFormat = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Count how many analogies come out right, by section and in total.
 
@@ -89,7 +87,7 @@ def analogies(
     """
     from nlpkit.vectors.analogies import compare_analogies, evaluate_analogies, read_questions
 
-    shown, notes = rows_format(format, json), Notes(quiet)
+    shown, notes = rows_format(format), Notes()
     if items is not None:
         check_output(items)
     questions = read_questions(textio.read_lines(file), file)
@@ -135,8 +133,6 @@ def similarity(
     items: Items = None,
     seed: options.Seed = EVALUATION.seed,
     format: options.RowsFormat = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Correlate cosines with people's judgements of how alike two words are.
 
@@ -155,7 +151,7 @@ def similarity(
     """
     from nlpkit.vectors.similarities import compare_similarity, evaluate_similarity, read_pairs
 
-    shown, notes = rows_format(format, json), Notes(quiet)
+    shown, notes = rows_format(format), Notes()
     if items is not None:
         check_output(items)
     sets = _sets(file)

@@ -20,9 +20,7 @@ from nlpkit.vectors.settings import MergeMethod
 def info(
     vectors: shared.VectorsArgument,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
 ) -> None:
     """Show how many words a set of vectors has, how long they are, and the first words.
 
@@ -33,7 +31,7 @@ def info(
       $ nlpkit vectors info world.model
       $ nlpkit vectors info glove.6B.50d.txt --json
     """
-    loaded = shared.open_vectors(vectors, Notes(quiet), errors)
+    loaded = shared.open_vectors(vectors, Notes(), errors)
     counts = loaded.words.counts
     record = {
         "words": len(loaded),
@@ -54,7 +52,7 @@ def info(
             ("subwords", "yes" if record["subwords"] else "no"),
             ("first", " ".join(loaded.words[:10])),
         )
-        write_report(out, [shown], record, rows_format(format, json))
+        write_report(out, [shown], record, rows_format(format))
 
 
 def _kind(path: str) -> str:
@@ -70,7 +68,6 @@ def convert(
     restrict: shared.Restrict = None,
     force: options.Force = False,
     errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
 ) -> None:
     """Convert vectors between formats; what is read is told by content.
 
@@ -83,7 +80,7 @@ def convert(
       $ nlpkit vectors convert world.model -o world.bin
       $ nlpkit vectors convert world.model -o top.txt --to glove --restrict 1000
     """
-    notes = Notes(quiet)
+    notes = Notes()
     shared.check_output(output, to, force)
     loaded = shared.open_vectors(vectors, notes, errors, trained=True)
     if restrict is not None:
@@ -98,7 +95,6 @@ def normalize(
     output: shared.NewVectors,
     to: shared.To = None,
     force: options.Force = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Scale every vector to length 1, so that a dot product is a cosine.
 
@@ -107,7 +103,7 @@ def normalize(
     """
     from nlpkit.vectors import transform
 
-    notes = Notes(quiet)
+    notes = Notes()
     shared.check_output(output, to, force)
     scaled = transform.normalize(shared.open_vectors(vectors, notes))
     shared.save_vectors(scaled, output, to, force, notes, source=vectors, transform="normalize")
@@ -124,7 +120,6 @@ def merge(
     ] = MergeMethod.CONCATENATE,
     to: shared.To = None,
     force: options.Force = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Join sets of vectors on the words they share.
 
@@ -139,7 +134,7 @@ def merge(
 
     if len(vectors) < 2:
         raise UsageError("merging needs at least two sets of vectors")
-    notes = Notes(quiet)
+    notes = Notes()
     shared.check_output(output, to, force)
     sets = [shared.open_vectors(path, notes) for path in vectors]
     merged = transform.merge(sets, method)
@@ -154,7 +149,6 @@ def pca(
     ],
     to: shared.To = None,
     force: options.Force = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Shorten vectors to the directions in which they differ most.
 
@@ -163,7 +157,7 @@ def pca(
     """
     from nlpkit.vectors import transform
 
-    notes = Notes(quiet)
+    notes = Notes()
     shared.check_output(output, to, force)
     reduced = transform.pca(shared.open_vectors(vectors, notes), dim)
     shared.save_vectors(reduced, output, to, force, notes, source=vectors, transform="pca", dim=dim)
@@ -182,7 +176,6 @@ def export_projector(
     ],
     restrict: shared.Restrict = None,
     errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
 ) -> None:
     """Write vectors.tsv and metadata.tsv for the TensorFlow Embedding Projector.
 
@@ -193,7 +186,7 @@ def export_projector(
     """
     from nlpkit.vectors.projector import METADATA, VECTORS, check_place, write_projector
 
-    notes = Notes(quiet)
+    notes = Notes()
     check_place(output)
     write_projector(shared.open_vectors(vectors, notes, errors), output, restrict)
     notes.say(f"{VECTORS} and {METADATA} to {output}")

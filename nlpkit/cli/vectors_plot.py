@@ -40,7 +40,6 @@ def plot(
         ),
     ] = None,
     errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
 ) -> None:
     """Draw words as points in a plane, near words near each other.
 
@@ -57,7 +56,7 @@ def plot(
     given = (words or None, settings.top, settings.groups, settings.relations)
     if all(one is None for one in given):
         raise UsageError("name words to plot, or give --top, --groups or --relations")
-    notes = Notes(quiet)
+    notes = Notes()
     is_page = output is not None and output.lower().endswith(PAGE_ENDINGS)
     if output is not None:
         from nlpkit.plots import check_picture

@@ -40,8 +40,6 @@ def align(
     to: shared.To = None,
     force: options.Force = False,
     format: options.RowsFormat = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Rotate vectors into the space of others, so that both can be asked together.
 
@@ -56,7 +54,7 @@ def align(
     from nlpkit.vectors.align import align as turn
     from nlpkit.vectors.align import shared_words
 
-    shown, notes = rows_format(format, json), Notes(quiet)
+    shown, notes = rows_format(format), Notes()
     shared.check_output(output, to, force)
     a, b = shared.open_vectors(first, notes), shared.open_vectors(second, notes)
     pairs = _read_dictionary(dictionary) if dictionary is not None else shared_words(a, b)
@@ -105,8 +103,6 @@ def shift(
     ] = AlignSettings.neighbours,
     restrict: shared.Restrict = None,
     format: options.RowsFormat = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """List the words that moved most between two spaces, with their neighbours in both.
 
@@ -120,7 +116,7 @@ def shift(
     """
     from nlpkit.vectors.align import shifts
 
-    shown, notes = rows_format(format, json), Notes(quiet)
+    shown, notes = rows_format(format), Notes()
     firsts = [shared.open_vectors(path, notes) for path in [first, *(more_first or [])]]
     seconds = [shared.open_vectors(path, notes) for path in [second, *(more_second or [])]]
     if len({vectors.dim for vectors in [*firsts, *seconds]}) > 1:
@@ -145,8 +141,6 @@ def bias(
     ] = None,
     seed: options.Seed = 1,
     format: options.RowsFormat = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Test what a set of vectors associates with what (WEAT).
 
@@ -160,8 +154,8 @@ def bias(
     """
     from nlpkit.vectors.bias import weat
 
-    shown = rows_format(format, json)
-    vectors = shared.open_vectors(model, Notes(quiet))
+    shown = rows_format(format)
+    vectors = shared.open_vectors(model, Notes())
     lines = [
         line
         for block in options.read_inputs(file, "utf-8", "strict", tables=False)

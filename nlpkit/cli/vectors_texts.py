@@ -38,10 +38,8 @@ def embed(
     lower: options.Lower = False,
     output: options.Output = "-",
     format: options.TextFormat = None,
-    json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
 ) -> None:
     """Turn each line of text into one vector, by the vectors of its words.
 
@@ -54,9 +52,9 @@ def embed(
       $ nlpkit vectors embed -m world.model sample_corpora/tales.txt --lower | head -2
       $ echo "the king and the queen" | nlpkit vectors embed -m world.model --method mean --json
     """
-    shown = options.pick_format(format, json, "text")
+    shown = format or "text"
     pipeline = Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower))
-    embedder = _embedder(model, settings, Notes(quiet))
+    embedder = _embedder(model, settings, Notes())
     lines_in = options.read_input_lines(inputs, encoding, errors, TOKEN_KEYS)
     waiting: list[str] = []
 
@@ -91,10 +89,8 @@ def search(
     pattern: options.Pattern = None,
     lower: options.Lower = False,
     format: options.RowsFormat = None,
-    json: options.Json = False,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
 ) -> None:
     """Rank the lines of a file by how near they are to a query, by the vectors of their words.
 
@@ -109,9 +105,9 @@ def search(
     from nlpkit.vectors.texts import Line
     from nlpkit.vectors.texts import search as find
 
-    shown = rows_format(format, json)
+    shown = rows_format(format)
     pipeline = Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower))
-    embedder = _embedder(model, settings, Notes(quiet))
+    embedder = _embedder(model, settings, Notes())
     wanted = [pipeline.shown(query) for query in queries]
     for query, words in zip(queries, wanted, strict=True):
         if not any(embedder.vectors.knows(word) for word in words):

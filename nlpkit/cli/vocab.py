@@ -52,7 +52,6 @@ def build(
     ] = False,
     output: options.Output = "-",
     jobs: options.Jobs = 1,
-    quiet: options.Quiet = False,
 ) -> None:
     """Count tokens into a vocabulary: token<TAB>count, one entry per line, its id the line from 0.
 
@@ -67,7 +66,7 @@ def build(
     settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
     Tokens(settings)
     check_output(output)
-    blocks = options.read_plain(inputs, reading, token_keys(settings), quiet=quiet)
+    blocks = options.read_plain(inputs, reading, token_keys(settings))
     jobs = options.resolve_jobs(jobs)
     counts = count_tokens(blocks, settings, errors=reading.errors, jobs=jobs)
     if not counts:
@@ -80,7 +79,7 @@ def build(
     with open_output(output) as out:
         out.write(vocab.dumps())
     kept, total = sum(vocab.counts), sum(counts.values())
-    Notes(quiet).say(
+    Notes().say(
         f"{len(vocab):,} entries of {len(counts):,} types cover "
         f"{100 * kept / total:.1f}% of {total:,} tokens"
     )
@@ -127,8 +126,6 @@ def stats(
         typer.Option("--plot", metavar="FILE", help="Draw the Zipf curve to a .png or .svg."),
     ] = None,
     format: options.RowsFormat = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Show how a vocabulary covers its text: types, tokens, hapaxes, coverage, Zipf's curve.
 
@@ -148,7 +145,7 @@ def stats(
     record = vocab_record(loaded)
     if heldout is not None:
         settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
-        blocks = options.read_plain([heldout], reading, token_keys(settings), quiet=quiet)
+        blocks = options.read_plain([heldout], reading, token_keys(settings))
         seen = count_tokens(blocks, settings, errors=reading.errors)
         total = sum(seen.values())
         unknown = sum(count for token, count in seen.items() if token not in loaded)
@@ -157,7 +154,7 @@ def stats(
         record["heldout_unknown_rate"] = unknown / total if total else 0.0
     if plot is not None:
         draw_zipf(counts, plot)
-    chosen = rows_format(format, json)
+    chosen = rows_format(format)
     with open_output("-") as out:
         write_report(out, [_facts(record)], record, chosen)
         if chosen == "table":

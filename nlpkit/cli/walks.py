@@ -32,7 +32,6 @@ def walks(
     output: options.Output = "-",
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
-    quiet: options.Quiet = False,
 ) -> None:
     """Walk at random over a graph, each walk a line of nodes (node2vec).
 
@@ -46,7 +45,7 @@ def walks(
     """
     from nlpkit.word2vec.walks import random_walks, read_graph
 
-    notes = Notes(quiet)
+    notes = Notes()
     name = edges[0] if edges and len(edges) == 1 and edges[0] != "-" else "edges"
     blocks = options.read_inputs(edges, encoding, errors, tables=False)
 

@@ -108,11 +108,11 @@ def train(
         )
     elif checkpoint is not None:
         alone = not inputs and (sys.stdin is None or sys.stdin.isatty())
-        blocks = None if alone else options.read_records(inputs, reading, quiet=flags.quiet)
+        blocks = None if alone else options.read_records(inputs, reading)
         run = resume_run(checkpoint, settings, tokens, blocks, named=bool(inputs), **given)
     else:
         Tokens(tokens)  # a wrong setting fails here, before the text is read
-        blocks = options.read_records(inputs, reading, quiet=flags.quiet)
+        blocks = options.read_records(inputs, reading)
         with notes.progress("reading", unit="MB") as bar:
             run = begin_text(
                 blocks,
@@ -138,7 +138,6 @@ def examples(
         Literal["tsv", "jsonl"] | None,
         typer.Option("--format", "-f", help="How to show rows.", show_default="tsv"),
     ] = None,
-    json: options.Json = False,
     output: options.Output = "-",
     decoding: options.Decoding,
 ) -> None:
@@ -154,7 +153,7 @@ def examples(
     """
     from nlpkit.word2vec.examples import cbow_examples, skipgram_examples
 
-    chosen = options.pick_format(format, json, "tsv")
+    chosen = format or "tsv"
     pipeline = Tokens(tokenizing.settings)
     blocks = options.read_inputs(inputs, **vars(decoding))
     with open_output(output) as out:

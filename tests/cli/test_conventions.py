@@ -54,7 +54,7 @@ def test_the_shell_completes_commands_and_options(run: Runner, words: str, answe
 
 
 def test_the_completion_script_can_be_shown(run: Runner) -> None:
-    assert "_NLPKIT_COMPLETE=complete_bash" in run.ok("--show-completion", "bash")
+    assert "_NLPKIT_COMPLETE=complete_bash" in run.new("--show-completion", "bash").out
 
 
 def test_an_environment_variable_stands_for_an_option_and_a_flag_wins(run: Runner) -> None:
@@ -85,3 +85,11 @@ def test_a_file_name_that_is_not_utf8(run: Runner) -> None:
 def test_an_alias_of_a_command_is_known_where_its_command_is(run: Runner) -> None:
     if "word2vec" in COMMANDS:
         assert run.ok("w2v", "--help").startswith("Usage: nlpkit w2v")
+
+
+def test_json_and_another_format_contradict_each_other(run: Runner) -> None:
+    assert run.ok("tokenize", "--json", "--format", "jsonl", input="a\n") == run.ok(
+        "tokenize", "--json", input="a\n"
+    )
+    line = run.fails("tokenize", "--json", "--format", "text", input="a\n", code=2)
+    assert "--json and --format text contradict each other" in line
