@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from nlpkit import modeldir
 from nlpkit import settings as limits
 from nlpkit.cli import inspect_output, options
 from nlpkit.cli.bert_options import Bert
+from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.output import Notes, open_output
 
 
 def import_(
-    source: Annotated[str, typer.Argument(metavar="DIR", help="A folder of Hugging Face's form.")],
+    source: str = argument(..., "A folder of Hugging Face's form.", metavar="DIR"),
     output: options.NewModel = ...,  # type: ignore[assignment]
     force: options.Force = False,
 ) -> None:
@@ -39,9 +36,7 @@ def import_(
 
 def export(
     model: Bert,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="DIR", help="The folder to write.")
-    ],
+    output: str = flag(..., "The folder to write.", "--output", "-o", metavar="DIR"),
 ) -> None:
     """Write a BERT as a folder that transformers loads.
 
@@ -64,23 +59,14 @@ def export(
 
 def attention(
     model: Bert,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to read.")],
-    layer: Annotated[
-        int | None,
-        typer.Option(
-            "--layer", metavar="N", min=1, max=limits.DEEPEST, help="Only this layer, from 1."
-        ),
-    ] = None,
-    head: Annotated[
-        int | None,
-        typer.Option(
-            "--head", metavar="N", min=1, max=limits.DEEPEST, help="Only this head, from 1."
-        ),
-    ] = None,
-    plot: Annotated[
-        str | None,
-        typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf or .html."),
-    ] = None,
+    text: str = argument(..., "What to read.", metavar="TEXT"),
+    layer: int | None = flag(
+        None, "Only this layer, from 1.", metavar="N", min=1, max=limits.DEEPEST
+    ),
+    head: int | None = flag(
+        None, "Only this head, from 1.", metavar="N", min=1, max=limits.DEEPEST
+    ),
+    plot: str | None = flag(None, "Draw it: .png, .svg, .pdf or .html.", metavar="FILE"),
     format: inspect_output.MapFormat = None,
 ) -> None:
     """Show what each token looks at: attention weights, by layer and head.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from nlpkit import settings as limits
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.tasks.bert.settings import BertTraining
 from nlpkit.text.records import Reading
@@ -23,27 +21,22 @@ def train(
     settings: BertTraining,
     text: options.Inputs = None,
     output: options.NewModel,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            "--tokenizer",
-            "-t",
-            metavar="PATH",
-            help="A WordPiece tokenizer.json, vocab.txt or model folder.",
-            show_default="learned from the text",
-            rich_help_panel=limits.DATA,
-        ),
-    ] = None,
-    vectors: Annotated[
-        str | None,
-        typer.Option(
-            "--vectors",
-            metavar="PATH",
-            help="Word vectors to start the embeddings from.",
-            show_default="counted in the text; bert: random",
-            rich_help_panel=limits.MODEL,
-        ),
-    ] = None,
+    tokenizer: str | None = flag(
+        None,
+        "A WordPiece tokenizer.json, vocab.txt or model folder.",
+        "--tokenizer",
+        "-t",
+        metavar="PATH",
+        show_default="learned from the text",
+        rich_help_panel=limits.DATA,
+    ),
+    vectors: str | None = flag(
+        None,
+        "Word vectors to start the embeddings from.",
+        metavar="PATH",
+        show_default="counted in the text; bert: random",
+        rich_help_panel=limits.MODEL,
+    ),
     reading: Reading,
     flags: options.Training,
 ) -> None:

@@ -12,7 +12,7 @@ import typer
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
 from nlpkit.cli.rows import read_rows
@@ -40,24 +40,13 @@ SubwordModel = Annotated[
 def train(
     reading: Reading,
     inputs: options.Inputs = None,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The tokenizer.json to write.")
-    ] = "tokenizer.json",
-    vocab_size: Annotated[
-        int,
-        typer.Option(
-            "--vocab-size",
-            min=1,
-            max=1_000_000,
-            help="Size in all: bytes, merges and special tokens.",
-        ),
-    ] = 8000,
-    min_frequency: Annotated[
-        int,
-        typer.Option(
-            "--min-frequency", min=1, max=limits.MANY, help="Merge only pairs seen this often."
-        ),
-    ] = 2,
+    output: str = flag(
+        "tokenizer.json", "The tokenizer.json to write.", "--output", "-o", metavar="FILE"
+    ),
+    vocab_size: int = flag(
+        8000, "Size in all: bytes, merges and special tokens.", min=1, max=1_000_000
+    ),
+    min_frequency: int = flag(2, "Merge only pairs seen this often.", min=1, max=limits.MANY),
     special: options.Special = None,
 ) -> None:
     """Learn byte-level BPE merges from text.

@@ -8,7 +8,7 @@ import typer
 
 from nlpkit import settings as limits
 from nlpkit.cli import encoder_inspect, options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output, rows_format
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
@@ -75,17 +75,10 @@ Quantized = Annotated[
 @with_settings(ClassifierSettings, options.Training, options.Decoding)
 def train(
     *,
-    data: Annotated[
-        list[str], typer.Argument(metavar="TRAIN", help="Labelled texts, or a folder per label.")
-    ],
+    data: list[str] = argument(..., "Labelled texts, or a folder per label.", metavar="TRAIN"),
     output: options.NewModel,
     settings: ClassifierSettings,
-    dev: Annotated[
-        str | None,
-        typer.Option(
-            "--dev", metavar="FILE", help="Held-out texts: the best epoch on them is kept."
-        ),
-    ] = None,
+    dev: str | None = flag(None, "Held-out texts: the best epoch on them is kept.", metavar="FILE"),
     input: DataInput = "auto",
     format: OldInput = None,
     text_column: TextColumn = None,
@@ -141,22 +134,15 @@ def predict(
     reading: Reading,
     model: options.Model,
     inputs: options.Inputs = None,
-    k: Annotated[
-        int,
-        typer.Option(
-            "--count", "-n", "-k", min=1, max=limits.MANY, help="Show so many labels a text."
-        ),
-    ] = 1,
+    k: int = flag(1, "Show so many labels a text.", "--count", "-n", "-k", min=1, max=limits.MANY),
     threshold: Threshold = 0.0,
-    format: Annotated[
-        Literal["tsv", "jsonl"] | None,
-        typer.Option(
-            "--format",
-            "-f",
-            help="tsv: label and probability, k times; jsonl: one object per text.",
-            show_default="tsv",
-        ),
-    ] = None,
+    format: Literal["tsv", "jsonl"] | None = flag(
+        None,
+        "tsv: label and probability, k times; jsonl: one object per text.",
+        "--format",
+        "-f",
+        show_default="tsv",
+    ),
     output: options.Output = "-",
     quantize: Quantized = None,
 ) -> None:
@@ -227,22 +213,15 @@ def _make_quick(classifier: Any, quantize: str | None) -> None:
 @app.command(cls=Command)
 def evaluate(
     model: options.Model,
-    test: Annotated[
-        list[str], typer.Argument(metavar="TEST", help="Labelled texts, or a folder per label.")
-    ],
+    test: list[str] = argument(..., "Labelled texts, or a folder per label.", metavar="TEST"),
     input: DataInput = "auto",
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     threshold: Threshold = 0.5,
-    confusion: Annotated[
-        bool, typer.Option("--confusion", help="Show which label was taken for which.")
-    ] = False,
-    plot: Annotated[
-        str | None,
-        typer.Option(
-            "--plot", metavar="FILE", help="Draw confusions and calibration to a .png or .svg."
-        ),
-    ] = None,
+    confusion: bool = flag(False, "Show which label was taken for which."),
+    plot: str | None = flag(
+        None, "Draw confusions and calibration to a .png or .svg.", metavar="FILE"
+    ),
     quantize: Quantized = None,
     format: options.RowsFormat = None,
     encoding: options.Encoding = "utf-8",
@@ -295,10 +274,7 @@ def evaluate(
 def explain(
     model: options.Model,
     inputs: options.Inputs = None,
-    label: Annotated[
-        str | None,
-        typer.Option("--label", help="Explain this label.", show_default="the likeliest"),
-    ] = None,
+    label: str | None = flag(None, "Explain this label.", show_default="the likeliest"),
     format: options.ExplainFormat = None,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.cli.rows import read_rows
@@ -24,9 +20,7 @@ def decode(
     reading: Reading,
     vocab: options.VocabFile,
     inputs: options.Inputs = None,
-    skip_special: Annotated[
-        bool, typer.Option("--skip-special", help="Leave out padding and other special tokens.")
-    ] = False,
+    skip_special: bool = flag(False, "Leave out padding and other special tokens."),
     format: options.TextFormat = None,
     output: options.Output = "-",
 ) -> None:

@@ -10,11 +10,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated, NamedTuple
-
-import typer
+from typing import NamedTuple
 
 from nlpkit import textio
+from nlpkit.cli.flags import flag
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.errors import NlpkitError
@@ -129,13 +128,8 @@ Next:
 
 @app.command(cls=Command)
 def demo(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Train less, to see every step in seconds.")
-    ] = False,
-    keep: Annotated[
-        str | None,
-        typer.Option("--keep", metavar="DIR", help="Work in this folder and leave all files."),
-    ] = None,
+    quick: bool = flag(False, "Train less, to see every step in seconds."),
+    keep: str | None = flag(None, "Work in this folder and leave all files.", metavar="DIR"),
 ) -> None:
     """Run the main commands on the sample corpora and show each step.
 

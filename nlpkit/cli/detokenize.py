@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-import typer
+from typing import Literal
 
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.text.detokenize import detokenize as join_words
@@ -22,10 +20,9 @@ app = new_app()
 def detokenize(
     reading: Reading,
     inputs: options.Inputs = None,
-    unit: Annotated[
-        Literal["word", "char"],
-        typer.Option("--unit", help="char: tokens were characters or pieces, with ▁ for a space."),
-    ] = "word",
+    unit: Literal["word", "char"] = flag(
+        "word", "char: tokens were characters or pieces, with ▁ for a space."
+    ),
     format: options.TextFormat = None,
     output: options.Output = "-",
 ) -> None:

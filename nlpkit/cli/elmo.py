@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from nlpkit import modeldir, textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, check_output, open_output
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
@@ -65,24 +63,16 @@ def embed(
     *,
     model: options.Model,
     inputs: options.Inputs = None,
-    layer: Annotated[
-        str | None,
-        typer.Option(
-            "--layer",
-            metavar="all|mean|top|N",
-            help="All layers, their mean, the top one, or layer N; 0 is the words by themselves.",
-            show_default="all",
-        ),
-    ] = None,
-    mix: Annotated[
-        str | None,
-        typer.Option("--mix", metavar="A,B,...", help="The layers, each times its number, summed."),
-    ] = None,
+    layer: str | None = flag(
+        None,
+        "All layers, their mean, the top one, or layer N; 0 is the words by themselves.",
+        metavar="all|mean|top|N",
+        show_default="all",
+    ),
+    mix: str | None = flag(None, "The layers, each times its number, summed.", metavar="A,B,..."),
     tokenizing: options.Tokenizing,
     output: options.ArrayOutput = "-",
-    batch_tokens: Annotated[
-        int, typer.Option("--batch-tokens", min=1, max=1_048_576, help="Words to a batch.")
-    ] = 4096,
+    batch_tokens: int = flag(4096, "Words to a batch.", min=1, max=1_048_576),
     device: options.UseDevice = "auto",
     threads: options.Threads = 0,
     decoding: options.Decoding,
@@ -168,14 +158,10 @@ def _parse_mix(text: str | None) -> list[float] | None:
 
 @app.command("import", cls=Command)
 def import_(
-    source: Annotated[
-        str,
-        typer.Argument(metavar="SOURCE", help="AllenNLP's options.json, or the folder with both."),
-    ],
-    weights: Annotated[
-        str | None,
-        typer.Argument(metavar="WEIGHTS", help="Its weights, an .hdf5 file."),
-    ] = None,
+    source: str = argument(
+        ..., "AllenNLP's options.json, or the folder with both.", metavar="SOURCE"
+    ),
+    weights: str | None = argument(None, "Its weights, an .hdf5 file.", metavar="WEIGHTS"),
     output: options.NewModel = ...,  # type: ignore[assignment]
     force: options.Force = False,
 ) -> None:

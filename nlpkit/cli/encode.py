@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
-
-import typer
+from typing import Literal
 
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Notes, check_output, open_output
 from nlpkit.errors import NlpkitError
@@ -30,14 +28,11 @@ def encode(
     tokenizer: options.TokenizerName = "whitespace",
     pattern: options.Pattern = None,
     lower: options.Lower = False,
-    unk: Annotated[
-        Literal["keep", "skip", "error"],
-        typer.Option(
-            "--unk", help="Unknown tokens: keep them as <unk>, skip them, or stop with an error."
-        ),
-    ] = "keep",
-    bos: Annotated[bool, typer.Option("--bos", help=f"Put {BOS} before each line.")] = False,
-    eos: Annotated[bool, typer.Option("--eos", help=f"Put {EOS} after each line.")] = False,
+    unk: Literal["keep", "skip", "error"] = flag(
+        "keep", "Unknown tokens: keep them as <unk>, skip them, or stop with an error."
+    ),
+    bos: bool = flag(False, f"Put {BOS} before each line."),
+    eos: bool = flag(False, f"Put {EOS} after each line."),
     format: options.TextFormat = None,
     output: options.ArrayOutput = "-",
 ) -> None:

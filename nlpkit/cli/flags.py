@@ -1,7 +1,8 @@
-"""Flags made from settings: a command has a flag for each option of its settings class.
+"""Flags of commands: those of one command, and those made from settings.
 
-Flags that stand together in several commands are a dataclass too (``cli/options.py``), whose fields
-are annotated as parameters of a command are.
+What one command has alone is the default of its parameter: ``flag`` or ``argument``. A settings
+class gives a flag for each of its options. Flags that stand together in several commands are a
+dataclass too (``cli/options.py``), whose fields are annotated as parameters may be.
 """
 
 from __future__ import annotations
@@ -17,6 +18,58 @@ import typer
 
 from nlpkit.errors import NlpkitError
 from nlpkit.settings import Option, options
+
+
+@dataclasses.dataclass(frozen=True)
+class Declared:
+    """A parameter of a command: its default, and what Typer is told of it."""
+
+    default: Any
+    make: Callable[..., Any]  # of typer
+    names: tuple[str, ...]
+    more: dict[str, Any]
+
+    def of(self, parameter: inspect.Parameter, hint: Any) -> inspect.Parameter:
+        """The parameter as Typer reads it; what has no name of its own has the parameter's."""
+        is_flag = self.make is typer.Option
+        names = self.names or ((f"--{parameter.name.replace('_', '-')}",) if is_flag else ())
+        return parameter.replace(
+            default=inspect.Parameter.empty if self.default is ... else self.default,
+            annotation=Annotated[hint, self.make(*names, **self.more)],
+        )
+
+
+def flag(default: Any, help: str, *names: str, **more: Any) -> Any:
+    """A flag of one command, ``--dim`` for the parameter ``dim``; ``...`` is a required one.
+
+    ``more`` is what ``typer.Option`` takes.
+
+    >>> def pca(dim: int = flag(..., "Numbers to keep for a word.", min=1)) -> None: ...
+    """
+    return Declared(default, typer.Option, names, {"help": help, **more})
+
+
+def argument(default: Any, help: str, **more: Any) -> Any:
+    """An argument of one command; ``...`` is a required one."""
+    return Declared(default, typer.Argument, (), {"help": help, **more})
+
+
+def declare_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command whose parameters say by their annotations what ``flag`` and ``argument`` say."""
+    hints = typing.get_type_hints(command, include_extras=True)
+    parameters = []
+    for one in inspect.signature(command).parameters.values():
+        one = one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
+        is_declared = isinstance(one.default, Declared)
+        parameters.append(one.default.of(one, hints[one.name]) if is_declared else one)
+
+    @functools.wraps(command)
+    def run(**values: Any) -> Any:
+        return command(**values)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
 
 
 def with_settings(*kinds: type[Any], **defaults: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -67,7 +120,7 @@ def with_settings(*kinds: type[Any], **defaults: Any) -> Callable[[Callable[...,
     return decorate
 
 
-def flag(kind: type[Any], name: str) -> Any:
+def flag_of(kind: type[Any], name: str) -> Any:
     """The annotation of one option, for a command that takes it alone."""
     (found,) = [one for one in _flags(kind, {}) if one.name == name]
     return found.annotation

@@ -23,6 +23,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from nlpkit.cli import everywhere
+from nlpkit.cli.flags import declare_flags
 from nlpkit.cli.helppage import Page, command_page, render
 from nlpkit.cli.output import drop_stream, write_stderr
 from nlpkit.errors import NlpkitError, NlpkitNote, NlpkitWarning
@@ -185,9 +186,22 @@ class Group(TyperGroup):
         return show_page(replace(page, sections={"Commands": rows, **page.sections}))
 
 
-def new_app(help: str | None = None) -> typer.Typer:
+class App(typer.Typer):
+    """The commands of one module."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:
+        register = super().command(name, **{"cls": Command, **settings})
+
+        def declare(command: Callable[..., Any]) -> Callable[..., Any]:
+            register(declare_flags(command))
+            return command
+
+        return declare
+
+
+def new_app(help: str | None = None) -> App:
     """An app for one module of commands; with ``help`` it is a group, without a single command."""
-    app = typer.Typer(
+    app = App(
         help=help, cls=Group, add_completion=False, rich_markup_mode=None, no_args_is_help=True
     )
     if help is not None:

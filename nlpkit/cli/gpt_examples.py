@@ -10,7 +10,7 @@ import typer
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, with_settings
 from nlpkit.cli.output import open_output, rows_format
 from nlpkit.cli.reports import facts, write_report
 from nlpkit.errors import NlpkitError
@@ -52,9 +52,9 @@ class Asking:
 def answer(
     *,
     model: options.Model,
-    prompts: Annotated[
-        str, typer.Argument(metavar="PROMPTS", help="JSON lines with prompt; - is standard input.")
-    ] = textio.STDIN,
+    prompts: str = argument(
+        textio.STDIN, "JSON lines with prompt; - is standard input.", metavar="PROMPTS"
+    ),
     json: options.Json = False,
     asking: Asking,
 ) -> None:
@@ -80,9 +80,9 @@ def answer(
 def evaluate(
     *,
     model: options.Model,
-    examples: Annotated[
-        str, typer.Argument(metavar="EXAMPLES", help="JSON lines with prompt and completion.")
-    ] = textio.STDIN,
+    examples: str = argument(
+        textio.STDIN, "JSON lines with prompt and completion.", metavar="EXAMPLES"
+    ),
     asking: Asking,
     format: options.RowsFormat = None,
 ) -> None:

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
-
-import typer
+from typing import Literal
 
 from nlpkit import modeldir, textio
 from nlpkit import settings as limits
 from nlpkit.cli import inspect_output, options
+from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.output import Notes, open_output
 
 
 def import_(
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A Hugging Face GPT-2 folder, or a ckpt.pt.")
-    ],
+    source: str = argument(..., "A Hugging Face GPT-2 folder, or a ckpt.pt.", metavar="SOURCE"),
     output: options.NewModel = ...,  # type: ignore[assignment]
-    tokenizer: Annotated[
-        str | None,
-        typer.Option("--tokenizer", metavar="PATH", help="A tokenizer.json or GPT-2 folder."),
-    ] = None,
-    meta: Annotated[
-        str | None,
-        typer.Option(
-            "--characters", metavar="FILE", help="The training text of a character model."
-        ),
-    ] = None,
+    tokenizer: str | None = flag(None, "A tokenizer.json or GPT-2 folder.", metavar="PATH"),
+    meta: str | None = flag(
+        None, "The training text of a character model.", "--characters", metavar="FILE"
+    ),
     force: options.Force = False,
 ) -> None:
     """Take over a GPT-2 of Hugging Face's form, or a checkpoint of nanoGPT.
@@ -56,10 +47,8 @@ def import_(
 
 def export(
     model: options.Model,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="DIR", help="The folder to write.")
-    ],
-    to: Annotated[Literal["hf"], typer.Option("--to", help="hf: Hugging Face's form.")] = "hf",
+    output: str = flag(..., "The folder to write.", "--output", "-o", metavar="DIR"),
+    to: Literal["hf"] = flag("hf", "hf: Hugging Face's form."),
 ) -> None:
     """Write a GPT-2 model as a folder that transformers loads.
 
@@ -83,19 +72,10 @@ def export(
 
 def attention(
     model: options.Model,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to read.")],
-    layer: Annotated[
-        int | None,
-        typer.Option("--layer", min=1, max=limits.DEEPEST, help="Only this layer, from 1."),
-    ] = None,
-    head: Annotated[
-        int | None,
-        typer.Option("--head", min=1, max=limits.DEEPEST, help="Only this head, from 1."),
-    ] = None,
-    plot: Annotated[
-        str | None,
-        typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf or .html."),
-    ] = None,
+    text: str = argument(..., "What to read.", metavar="TEXT"),
+    layer: int | None = flag(None, "Only this layer, from 1.", min=1, max=limits.DEEPEST),
+    head: int | None = flag(None, "Only this head, from 1.", min=1, max=limits.DEEPEST),
+    plot: str | None = flag(None, "Draw it: .png, .svg, .pdf or .html.", metavar="FILE"),
     format: inspect_output.MapFormat = None,
 ) -> None:
     """Show what each token looks at: attention weights, by layer and head.

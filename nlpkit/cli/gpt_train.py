@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.lm_train import Init, SampleTokens, start_run
 from nlpkit.errors import UsageError
 from nlpkit.tasks.lm.settings import GptSettings, LmSettings
@@ -23,26 +21,21 @@ def train(
     settings: GptSettings,
     text: options.Inputs = None,
     output: options.NewModel,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            "--tokenizer",
-            "-t",
-            metavar="char|byte|PATH",
-            help="Characters, bytes, or the subwords of a tokenizer.json.",
-            show_default="char, or that of --init",
-            rich_help_panel=limits.DATA,
-        ),
-    ] = None,
-    examples: Annotated[
-        str | None,
-        typer.Option(
-            "--examples",
-            metavar="FILE",
-            help="Learn from JSON lines with prompt and completion instead of text.",
-            rich_help_panel=limits.DATA,
-        ),
-    ] = None,
+    tokenizer: str | None = flag(
+        None,
+        "Characters, bytes, or the subwords of a tokenizer.json.",
+        "--tokenizer",
+        "-t",
+        metavar="char|byte|PATH",
+        show_default="char, or that of --init",
+        rich_help_panel=limits.DATA,
+    ),
+    examples: str | None = flag(
+        None,
+        "Learn from JSON lines with prompt and completion instead of text.",
+        metavar="FILE",
+        rich_help_panel=limits.DATA,
+    ),
     init: Init = None,
     sample_tokens: SampleTokens = 0,
     flags: options.Training,

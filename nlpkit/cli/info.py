@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from nlpkit.cli import tables
+from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Writer, open_output
 from nlpkit.cli.reports import Section, write_report
@@ -23,33 +22,18 @@ MOST_LAYERS = 40  # shown of a model, unless all are asked for
 
 @app.command(cls=Command)
 def info(
-    models: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL",
-            help="A model folder or checkpoint, vectors, a vocabulary or a tokenizer.json; several "
-            "are shown side by side.",
-        ),
-    ],
-    layers: Annotated[
-        bool, typer.Option("--layers", help="Show all layers, not only the first ones.")
-    ] = False,
-    plot: Annotated[
-        str | None,
-        typer.Option(
-            "--plot",
-            metavar="FILE",
-            help="Draw the training curve to a .png or .svg.",
-        ),
-    ] = None,
-    verify: Annotated[
-        bool,
-        typer.Option("--verify", help="Check the SHA-256 of every file and look for NaN instead."),
-    ] = False,
-    format: Annotated[
-        Literal["table", "tsv", "csv", "jsonl", "markdown"] | None,
-        typer.Option("--format", "-f", help="Show it as rows.", show_default="a page to read"),
-    ] = None,
+    models: list[str] = argument(
+        ...,
+        "A model folder or checkpoint, vectors, a vocabulary or a tokenizer.json; several "
+        "are shown side by side.",
+        metavar="MODEL",
+    ),
+    layers: bool = flag(False, "Show all layers, not only the first ones."),
+    plot: str | None = flag(None, "Draw the training curve to a .png or .svg.", metavar="FILE"),
+    verify: bool = flag(False, "Check the SHA-256 of every file and look for NaN instead."),
+    format: Literal["table", "tsv", "csv", "jsonl", "markdown"] | None = flag(
+        None, "Show it as rows.", "--format", "-f", show_default="a page to read"
+    ),
 ) -> None:
     """Show what a model is: kind, size, settings, layers, training curve.
 

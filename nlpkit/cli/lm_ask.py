@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from nlpkit.cli import lm_score, lm_use, options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.output import open_output, rows_format, write_rows
 from nlpkit.generate.settings import SamplingSettings
 from nlpkit.tasks.lm.settings import WritingSettings
@@ -67,16 +63,11 @@ def score(
 
 def next_(
     model: options.Model,
-    text: Annotated[
-        str | None,
-        typer.Argument(metavar="TEXT", help="What comes before.", show_default="one per line"),
-    ] = None,
-    count: Annotated[
-        int, typer.Option("--count", "-n", "-k", min=1, max=10_000, help="Continuations to show.")
-    ] = 5,
-    words: Annotated[
-        bool, typer.Option("--words", help="Whole words instead of single tokens.")
-    ] = False,
+    text: str | None = argument(
+        None, "What comes before.", metavar="TEXT", show_default="one per line"
+    ),
+    count: int = flag(5, "Continuations to show.", "--count", "-n", "-k", min=1, max=10_000),
+    words: bool = flag(False, "Whole words instead of single tokens."),
     format: options.RowsFormat = None,
     threads: options.Threads = 0,
 ) -> None:

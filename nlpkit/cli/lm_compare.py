@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from nlpkit import textio
 from nlpkit.cli import options
+from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.output import Writer, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.text.vocab import on_one_line
@@ -20,37 +19,21 @@ if TYPE_CHECKING:
 
 def compare(
     model: options.Model,
-    first: Annotated[
-        str | None, typer.Argument(metavar="FIRST", help="A text that ends with a blank, _.")
-    ] = None,
-    second: Annotated[
-        str | None, typer.Argument(metavar="SECOND", help="Another one, to compare it with.")
-    ] = None,
-    pairs: Annotated[
-        str | None,
-        typer.Option(
-            "--pairs",
-            metavar="FILE",
-            help="Pairs of texts: FIRST<TAB>SECOND per line, or records with first and second.",
-        ),
-    ] = None,
-    count: Annotated[
-        int,
-        typer.Option(
-            "--count", "-n", "-k", min=0, max=10_000_000, help="Candidates to show; 0 is all."
-        ),
-    ] = 30,
-    targets: Annotated[
-        str | None,
-        typer.Option("--targets", metavar="WORDS", help="Compare these, between commas, only."),
-    ] = None,
-    plot: Annotated[
-        str | None,
-        typer.Option(
-            "--plot", metavar="FILE", help="Draw both likelihoods: .png, .svg, .pdf or .html."
-        ),
-    ] = None,
-    view: Annotated[bool, typer.Option("--view", help="Draw them here, with characters.")] = False,
+    first: str | None = argument(None, "A text that ends with a blank, _.", metavar="FIRST"),
+    second: str | None = argument(None, "Another one, to compare it with.", metavar="SECOND"),
+    pairs: str | None = flag(
+        None,
+        "Pairs of texts: FIRST<TAB>SECOND per line, or records with first and second.",
+        metavar="FILE",
+    ),
+    count: int = flag(
+        30, "Candidates to show; 0 is all.", "--count", "-n", "-k", min=0, max=10_000_000
+    ),
+    targets: str | None = flag(None, "Compare these, between commas, only.", metavar="WORDS"),
+    plot: str | None = flag(
+        None, "Draw both likelihoods: .png, .svg, .pdf or .html.", metavar="FILE"
+    ),
+    view: bool = flag(False, "Draw them here, with characters."),
     format: options.RowsFormat = None,
     threads: options.Threads = 0,
 ) -> None:

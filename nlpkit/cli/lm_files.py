@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from nlpkit import modeldir, textio
 from nlpkit.cli import options
+from nlpkit.cli.flags import argument
 from nlpkit.cli.output import Notes, check_output, open_output
 from nlpkit.errors import NlpkitError
 
 
 def import_(
-    arpa: Annotated[
-        str, typer.Argument(metavar="ARPA", help="An ARPA file, .gz and the like too.")
-    ],
+    arpa: str = argument(..., "An ARPA file, .gz and the like too.", metavar="ARPA"),
     output: options.NewModel = ...,  # type: ignore[assignment]
     force: options.Force = False,
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import inspect_output, options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.output import Writer, open_output
 from nlpkit.errors import NlpkitError, UsageError
 
@@ -79,12 +79,8 @@ class Wanted(View):
 def inspect(
     *,
     model: options.Model,
-    text: Annotated[
-        str | None, typer.Argument(metavar="TEXT", help="What to read; - reads standard input.")
-    ] = None,
-    find_neurons: Annotated[
-        bool, typer.Option("--find-neurons", help="Short for --show neurons.")
-    ] = False,
+    text: str | None = argument(None, "What to read; - reads standard input.", metavar="TEXT"),
+    find_neurons: bool = flag(False, "Short for --show neurons."),
     wanted: Wanted,
 ) -> None:
     """Look inside a model: what it expects, its gates, its attention, its positions, its neurons.

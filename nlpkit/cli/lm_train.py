@@ -10,7 +10,7 @@ import typer
 
 from nlpkit import settings as limits
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.errors import UsageError
 from nlpkit.tasks.lm.settings import LmSettings
@@ -40,17 +40,15 @@ def train(
     settings: LmSettings,
     text: options.Inputs = None,
     output: options.NewModel,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            "--tokenizer",
-            "-t",
-            metavar="char|byte|word|whitespace|PATH",
-            help="Characters, bytes, words, or the subwords of a tokenizer.json.",
-            show_default="char, or that of --init",
-            rich_help_panel=limits.DATA,
-        ),
-    ] = None,
+    tokenizer: str | None = flag(
+        None,
+        "Characters, bytes, words, or the subwords of a tokenizer.json.",
+        "--tokenizer",
+        "-t",
+        metavar="char|byte|word|whitespace|PATH",
+        show_default="char, or that of --init",
+        rich_help_panel=limits.DATA,
+    ),
     init: Init = None,
     sample_tokens: SampleTokens = 0,
     flags: options.Training,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import names_inspect, options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
@@ -35,26 +33,17 @@ def train(
     settings: NamesSettings,
     names: options.Inputs = None,
     output: options.NewModel,
-    test_fraction: Annotated[
-        float | None,
-        typer.Option(
-            "--test-fraction",
-            min=0.0,
-            max=0.9,
-            help="Share of names to hold out.",
-            show_default="0.1, at most 1,000 names",
-        ),
-    ] = None,
-    test_size: Annotated[
-        int | None,
-        typer.Option("--test-size", min=1, max=limits.MANY, help="Number of names to hold out."),
-    ] = None,
-    test_file: Annotated[
-        str | None,
-        typer.Option(
-            "--test-file", metavar="FILE", help="Hold out these names; both files are used as is."
-        ),
-    ] = None,
+    test_fraction: float | None = flag(
+        None,
+        "Share of names to hold out.",
+        min=0.0,
+        max=0.9,
+        show_default="0.1, at most 1,000 names",
+    ),
+    test_size: int | None = flag(None, "Number of names to hold out.", min=1, max=limits.MANY),
+    test_file: str | None = flag(
+        None, "Hold out these names; both files are used as is.", metavar="FILE"
+    ),
     flags: options.Training,
     decoding: options.Decoding,
 ) -> None:
@@ -95,15 +84,11 @@ def train(
 def sample(
     model: options.Model,
     wishes: NameConstraints,
-    count: Annotated[
-        int, typer.Option("--count", "-n", min=1, max=limits.MANY, help="Names to make.")
-    ] = 20,
+    count: int = flag(20, "Names to make.", "--count", "-n", min=1, max=limits.MANY),
     temperature: options.Temperature = 1.0,
     top_k: options.TopK = 0,
     top_p: options.TopP = 1.0,
-    scores: Annotated[
-        bool, typer.Option("--scores", help="Add the negative log-likelihood in nats.")
-    ] = False,
+    scores: bool = flag(False, "Add the negative log-likelihood in nats."),
     format: options.RowsFormat = None,
     seed: options.Seed = 1,
     device: options.UseDevice = "auto",
@@ -163,15 +148,9 @@ def _write_names(
 def score(
     model: options.Model,
     inputs: options.Inputs = None,
-    least: Annotated[
-        int | None,
-        typer.Option(
-            "--least",
-            min=1,
-            max=limits.MANY,
-            help="Only the N names least like the training names.",
-        ),
-    ] = None,
+    least: int | None = flag(
+        None, "Only the N names least like the training names.", min=1, max=limits.MANY
+    ),
     format: options.RowsFormat = None,
     device: options.UseDevice = "auto",
     encoding: options.Encoding = "utf-8",
@@ -218,13 +197,8 @@ def score(
 @app.command(cls=Command)
 def report(
     model: options.Model,
-    count: Annotated[
-        int, typer.Option("--count", "-n", min=1, max=1_000_000, help="Names to make.")
-    ] = 1000,
-    plot: Annotated[
-        str | None,
-        typer.Option("--plot", metavar="FILE", help="Draw lengths and letters to a picture."),
-    ] = None,
+    count: int = flag(1000, "Names to make.", "--count", "-n", min=1, max=1_000_000),
+    plot: str | None = flag(None, "Draw lengths and letters to a picture.", metavar="FILE"),
     temperature: options.Temperature = 1.0,
     format: options.RowsFormat = None,
     seed: options.Seed = 1,

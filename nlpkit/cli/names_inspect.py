@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from nlpkit.cli import lm_inspect, options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, flag, with_settings
 
 
 @with_settings(lm_inspect.Wanted)
 def inspect(
     *,
     model: options.Model,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name to look at.")],
-    label: Annotated[
-        str,
-        typer.Option("--label", help="Its label, where the model has such.", show_default="none"),
-    ] = "",
+    name: str = argument(..., "A name to look at.", metavar="NAME"),
+    label: str = flag("", "Its label, where the model has such.", show_default="none"),
     wanted: lm_inspect.Wanted,
 ) -> None:
     """Look inside a name model: what it expects at each letter, its gates, its attention.

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import Writer, check_output, open_output
 from nlpkit.cli.rows import read_rows
@@ -23,18 +19,10 @@ app = new_app()
 def pad(
     reading: Reading,
     inputs: options.Inputs = None,
-    maxlen: Annotated[
-        str,
-        typer.Option(
-            "--maxlen", metavar="N|auto", help="Length of every row; auto is the longest one's."
-        ),
-    ] = "auto",
+    maxlen: str = flag("auto", "Length of every row; auto is the longest one's.", metavar="N|auto"),
     padding: options.Padding = "pre",
     truncating: options.Truncating = "pre",
-    value: Annotated[
-        int,
-        typer.Option("--value", min=-(2**63), max=2**63 - 1, help="What to fill up with."),
-    ] = 0,
+    value: int = flag(0, "What to fill up with.", min=-(2**63), max=2**63 - 1),
     format: options.TextFormat = None,
     output: options.ArrayOutput = "-",
 ) -> None:

@@ -10,7 +10,7 @@ import typer
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import check_output, open_output, rows_format, write_rows
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
@@ -39,21 +39,14 @@ COLUMNS = ("answer", "probability", "score", "text", "start", "end")
 @with_settings(QaSettings, options.Training, options.Decoding)
 def train(
     *,
-    data: Annotated[
-        str, typer.Argument(metavar="TRAIN", help="Questions: SQuAD's JSON, JSON lines, TSV.")
-    ],
-    pretrained: Annotated[
-        str, typer.Option("--pretrained", metavar="MODEL", help="The BERT to start from.")
-    ],
+    data: str = argument(..., "Questions: SQuAD's JSON, JSON lines, TSV.", metavar="TRAIN"),
+    pretrained: str = flag(..., "The BERT to start from.", metavar="MODEL"),
     output: options.NewModel,
-    dev: Annotated[
-        str | None,
-        typer.Option(
-            "--dev",
-            metavar="FILE",
-            help="Held-out questions: the best epoch is kept, the threshold of no answer tuned.",
-        ),
-    ] = None,
+    dev: str | None = flag(
+        None,
+        "Held-out questions: the best epoch is kept, the threshold of no answer tuned.",
+        metavar="FILE",
+    ),
     settings: QaSettings,
     flags: options.Training,
     decoding: options.Decoding,
@@ -88,17 +81,10 @@ def train(
 @app.command(cls=Command)
 def answer(
     model: options.Model,
-    question: Annotated[
-        str, typer.Argument(metavar="QUESTION", help="What to ask; -: each record asks its own.")
-    ],
+    question: str = argument(..., "What to ask; -: each record asks its own.", metavar="QUESTION"),
     inputs: options.Inputs = None,
-    text: Annotated[
-        str | None,
-        typer.Option("--text", metavar="TEXT", help="The text itself, instead of files."),
-    ] = None,
-    count: Annotated[
-        int, typer.Option("--count", "-n", min=1, max=limits.MANY, help="Spans to show.")
-    ] = 1,
+    text: str | None = flag(None, "The text itself, instead of files.", metavar="TEXT"),
+    count: int = flag(1, "Spans to show.", "--count", "-n", min=1, max=limits.MANY),
     threshold: ThresholdFlag = None,
     format: options.RowsFormat = None,
     output: options.Output = "-",
@@ -176,16 +162,11 @@ def _rows(found: Answers, threshold: float | None) -> list[tuple[Any, ...]]:
 @app.command(cls=Command)
 def evaluate(
     model: options.Model,
-    test: Annotated[str, typer.Argument(metavar="TEST", help="Questions with their answers.")],
+    test: str = argument(..., "Questions with their answers.", metavar="TEST"),
     threshold: ThresholdFlag = None,
-    predictions: Annotated[
-        str | None,
-        typer.Option(
-            "--predictions",
-            metavar="FILE",
-            help="Write the answers as JSON, by id, for the official script.",
-        ),
-    ] = None,
+    predictions: str | None = flag(
+        None, "Write the answers as JSON, by id, for the official script.", metavar="FILE"
+    ),
     format: options.RowsFormat = None,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import Annotated
-
-import typer
 
 from nlpkit import textio
 from nlpkit.cli import options
+from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
@@ -21,15 +19,13 @@ FOLDER = "sample_corpora"
 
 @app.command(cls=Command)
 def samples(
-    place: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME|DIR",
-            help="A sample to write, or a folder to copy them all to.",
-            show_default="list them",
-        ),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace copies that are there.")] = False,
+    place: str | None = argument(
+        None,
+        "A sample to write, or a folder to copy them all to.",
+        metavar="NAME|DIR",
+        show_default="list them",
+    ),
+    force: bool = flag(False, "Replace copies that are there."),
     format: options.RowsFormat = None,
 ) -> None:
     """List the sample corpora, write one, or copy them to a folder.

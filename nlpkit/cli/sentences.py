@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
-
-import typer
+from typing import Any, Literal
 
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.text.records import Reading, extend, rows_of, text_of
@@ -23,30 +21,20 @@ app = new_app()
 def sentences(
     reading: Reading,
     inputs: options.Inputs = None,
-    wrapped: Annotated[
-        bool,
-        typer.Option(
-            "--wrapped",
-            help="Lines are wrapped: a paragraph goes on until an empty line. "
-            "Without it a line is a paragraph.",
-        ),
-    ] = False,
-    offsets: Annotated[
-        bool,
-        typer.Option(
-            "--offsets", help="Say where each sentence stands in its paragraph, in characters."
-        ),
-    ] = False,
-    format: Annotated[
-        Literal["text", "jsonl"] | None,
-        typer.Option(
-            "--format",
-            "-f",
-            help="text: one sentence per line, with --offsets as sentence, start, end, paragraph; "
-            "jsonl: one object per line.",
-            show_default="text",
-        ),
-    ] = None,
+    wrapped: bool = flag(
+        False,
+        "Lines are wrapped: a paragraph goes on until an empty line. "
+        "Without it a line is a paragraph.",
+    ),
+    offsets: bool = flag(False, "Say where each sentence stands in its paragraph, in characters."),
+    format: Literal["text", "jsonl"] | None = flag(
+        None,
+        "text: one sentence per line, with --offsets as sentence, start, end, paragraph; "
+        "jsonl: one object per line.",
+        "--format",
+        "-f",
+        show_default="text",
+    ),
     output: options.Output = "-",
 ) -> None:
     """Split running text into sentences, one per line.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.output import Notes, check_output, open_output, write_rows
 from nlpkit.cli.seq2seq_pairs import PairFlags
 from nlpkit.cli.seq2seq_use import Quantize, open_translator
@@ -33,24 +31,12 @@ def evaluate(
     *,
     model: options.Model,
     where: PairFlags,
-    beams: Annotated[
-        int, typer.Option("--beams", min=1, max=1000, help="Hypotheses that are followed.")
-    ] = PredictSettings().beams,
-    compare: Annotated[
-        str | None,
-        typer.Option(
-            "--compare",
-            metavar="OTHER",
-            help="Another model on the same pairs, to see which is better.",
-        ),
-    ] = None,
-    answers: Annotated[
-        str | None, typer.Option("--answers", metavar="FILE", help="Write the answers, too.")
-    ] = None,
-    plot: Annotated[
-        str | None,
-        typer.Option("--plot", metavar="FILE", help="Draw BLEU by length of the source."),
-    ] = None,
+    beams: int = flag(PredictSettings().beams, "Hypotheses that are followed.", min=1, max=1000),
+    compare: str | None = flag(
+        None, "Another model on the same pairs, to see which is better.", metavar="OTHER"
+    ),
+    answers: str | None = flag(None, "Write the answers, too.", metavar="FILE"),
+    plot: str | None = flag(None, "Draw BLEU by length of the source.", metavar="FILE"),
     display: options.Rows,
     quantize: Quantize = "none",
     seed: options.Seed = 1,

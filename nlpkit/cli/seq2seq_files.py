@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated
-
-import typer
 
 from nlpkit import modeldir
 from nlpkit.cli import options, seq2seq_pairs
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.output import Notes, check_output, open_output
 from nlpkit.tasks.translate.clean import CleanSettings
 
@@ -21,12 +18,9 @@ def clean(
     source: seq2seq_pairs.SourceFile = None,
     target: seq2seq_pairs.TargetFile = None,
     output: options.Output = "-",
-    rejected: Annotated[
-        str | None,
-        typer.Option(
-            "--rejected", metavar="FILE", help="Write the others: reason, pair number, pair."
-        ),
-    ] = None,
+    rejected: str | None = flag(
+        None, "Write the others: reason, pair number, pair.", metavar="FILE"
+    ),
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
 ) -> None:
@@ -65,9 +59,7 @@ def clean(
 
 
 def import_(
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A Hugging Face folder of a Marian model.")
-    ],
+    source: str = argument(..., "A Hugging Face folder of a Marian model.", metavar="SOURCE"),
     output: options.NewModel = ...,  # type: ignore[assignment]
     force: options.Force = False,
 ) -> None:
@@ -89,9 +81,7 @@ def import_(
 
 def export(
     model: options.Model,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="DIR", help="The folder to write.")
-    ],
+    output: str = flag(..., "The folder to write.", "--output", "-o", metavar="DIR"),
 ) -> None:
     """Write a model as a folder that transformers loads as Marian.
 

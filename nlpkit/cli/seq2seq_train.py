@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
@@ -26,27 +24,14 @@ def train(
     settings: TranslateSettings,
     output: options.NewModel,
     where: PairFlags,
-    dev: Annotated[
-        str | None,
-        typer.Option(
-            "--dev",
-            metavar="FILE",
-            help="Held-out pairs: the best model on them is kept.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    dev_source: Annotated[
-        str | None,
-        typer.Option(
-            "--dev-source", metavar="FILE", help="Held-out sources.", rich_help_panel=DATA
-        ),
-    ] = None,
-    dev_target: Annotated[
-        str | None,
-        typer.Option(
-            "--dev-target", metavar="FILE", help="Held-out targets.", rich_help_panel=DATA
-        ),
-    ] = None,
+    dev: str | None = flag(
+        None,
+        "Held-out pairs: the best model on them is kept.",
+        metavar="FILE",
+        rich_help_panel=DATA,
+    ),
+    dev_source: str | None = flag(None, "Held-out sources.", metavar="FILE", rich_help_panel=DATA),
+    dev_target: str | None = flag(None, "Held-out targets.", metavar="FILE", rich_help_panel=DATA),
     flags: options.Training,
     decoding: options.Decoding,
 ) -> None:

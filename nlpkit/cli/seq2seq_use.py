@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes, Writer, open_output, write_rows
 from nlpkit.cli.seq2seq_pairs import PairFlags
@@ -50,19 +50,13 @@ def predict(
     model: options.Model,
     settings: PredictSettings,
     inputs: options.Inputs = None,
-    terms: Annotated[
-        str | None,
-        typer.Option(
-            "--terms", metavar="FILE", help="source term<TAB>target term: it must be used."
-        ),
-    ] = None,
+    terms: str | None = flag(None, "source term<TAB>target term: it must be used.", metavar="FILE"),
     output: options.Output = "-",
-    format: Annotated[
-        Literal["text", "tsv", "jsonl"] | None,
-        typer.Option("--format", "-f", help="text: answers; tsv: line, score, answer."),
-    ] = None,
+    format: Literal["text", "tsv", "jsonl"] | None = flag(
+        None, "text: answers; tsv: line, score, answer.", "--format", "-f"
+    ),
     quantize: Quantize = "none",
-    stats: Annotated[bool, typer.Option("--stats", help="Say how fast it was, on stderr.")] = False,
+    stats: bool = flag(False, "Say how fast it was, on stderr."),
     use: options.Use,
     decoding: options.Decoding,
 ) -> None:
@@ -229,25 +223,18 @@ def score(
 
 def attention(
     model: options.Model,
-    source: Annotated[str, typer.Argument(metavar="TEXT", help="What to read.")],
-    target: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="ANSWER", help="What stands for it.", show_default="the model's answer"
-        ),
-    ] = None,
-    format: Annotated[
-        Literal["map", "pharaoh", "jsonl"] | None,
-        typer.Option(
-            "--format",
-            "-f",
-            help="map: a heat map; pharaoh: 0-0 1-2, source-target.",
-            show_default="map",
-        ),
-    ] = None,
-    plot: Annotated[
-        str | None, typer.Option("--plot", metavar="FILE", help="Draw it to .png, .svg or .html.")
-    ] = None,
+    source: str = argument(..., "What to read.", metavar="TEXT"),
+    target: str | None = argument(
+        None, "What stands for it.", metavar="ANSWER", show_default="the model's answer"
+    ),
+    format: Literal["map", "pharaoh", "jsonl"] | None = flag(
+        None,
+        "map: a heat map; pharaoh: 0-0 1-2, source-target.",
+        "--format",
+        "-f",
+        show_default="map",
+    ),
+    plot: str | None = flag(None, "Draw it to .png, .svg or .html.", metavar="FILE"),
 ) -> None:
     """Show what each target token looks at: the soft alignment.
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Literal
-
-import typer
+from typing import Literal
 
 from nlpkit import modeldir, textio
 from nlpkit import settings as limits
 from nlpkit.cli import encoder_inspect, options, tag_explain
-from nlpkit.cli.flags import flag, with_settings
+from nlpkit.cli.flags import argument, flag, flag_of, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output, rows_format
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
@@ -27,16 +25,13 @@ app.command("inspect", cls=Command)(encoder_inspect.inspect_tagger)
 @with_settings(TaggerSettings, TrainingLayout, options.Training, options.Decoding)
 def train(
     *,
-    data: Annotated[list[str], typer.Argument(metavar="TRAIN...", help="Tagged sentences.")],
+    data: list[str] = argument(..., "Tagged sentences.", metavar="TRAIN..."),
     output: options.NewModel,
     settings: TaggerSettings,
     layout: TrainingLayout,
-    dev: Annotated[
-        str | None,
-        typer.Option(
-            "--dev", metavar="FILE", help="Held-out sentences: the best epoch on them is kept."
-        ),
-    ] = None,
+    dev: str | None = flag(
+        None, "Held-out sentences: the best epoch on them is kept.", metavar="FILE"
+    ),
     vectors: options.StartVectors = None,
     flags: options.Training,
     decoding: options.Decoding,
@@ -78,25 +73,20 @@ def train(
 def predict(
     model: options.Model,
     inputs: options.Inputs = None,
-    input: Annotated[
-        Literal["auto", "text", "tokens", "columns", "jsonl"],
-        typer.Option(
-            "--input",
-            help="text: raw, tokenised here; tokens: between spaces; columns: as in training; "
-            "jsonl: records with tokens or a text.",
-        ),
-    ] = "auto",
-    format: Annotated[
-        Literal["columns", "slash", "jsonl", "color"] | None,
-        typer.Option(
-            "--format",
-            "-f",
-            help="columns: as they came, tags filled in; slash: word/TAG; jsonl: one object per "
-            "sentence; color: entities marked in the text.",
-            show_default="columns for columns, else slash",
-        ),
-    ] = None,
-    token_column: flag(LayoutChoice, "token_column") = None,  # type: ignore[valid-type]
+    input: Literal["auto", "text", "tokens", "columns", "jsonl"] = flag(
+        "auto",
+        "text: raw, tokenised here; tokens: between spaces; columns: as in training; "
+        "jsonl: records with tokens or a text.",
+    ),
+    format: Literal["columns", "slash", "jsonl", "color"] | None = flag(
+        None,
+        "columns: as they came, tags filled in; slash: word/TAG; jsonl: one object per "
+        "sentence; color: entities marked in the text.",
+        "--format",
+        "-f",
+        show_default="columns for columns, else slash",
+    ),
+    token_column: flag_of(LayoutChoice, "token_column") = None,  # type: ignore[valid-type]
     output: options.Output = "-",
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
@@ -136,24 +126,13 @@ def predict(
 @app.command(cls=Command)
 @with_settings(LayoutChoice)
 def evaluate(
-    model: Annotated[str, typer.Argument(metavar="MODEL|GOLD", help="A model, or the right tags.")],
-    test: Annotated[
-        str, typer.Argument(metavar="TEST|PREDICTED", help="Tagged sentences to compare with.")
-    ],
+    *,
+    model: str = argument(..., "A model, or the right tags.", metavar="MODEL|GOLD"),
+    test: str = argument(..., "Tagged sentences to compare with.", metavar="TEST|PREDICTED"),
     layout: LayoutChoice,
-    confusion: Annotated[
-        bool, typer.Option("--confusion", help="Show which tag was taken for which.")
-    ] = False,
-    plot: Annotated[
-        str | None,
-        typer.Option("--plot", metavar="FILE", help="Draw the confusions to a .png or .svg."),
-    ] = None,
-    worst: Annotated[
-        int,
-        typer.Option(
-            "--worst", min=0, max=limits.MANY, help="Show so many sentences with most mistakes."
-        ),
-    ] = 0,
+    confusion: bool = flag(False, "Show which tag was taken for which."),
+    plot: str | None = flag(None, "Draw the confusions to a .png or .svg.", metavar="FILE"),
+    worst: int = flag(0, "Show so many sentences with most mistakes.", min=0, max=limits.MANY),
     format: options.RowsFormat = None,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
@@ -195,9 +174,8 @@ def evaluate(
 @app.command(cls=Command)
 @with_settings(LayoutChoice)
 def check(
-    data: Annotated[
-        list[str], typer.Argument(metavar="DATA...", help="Tagged files, the training part first.")
-    ],
+    *,
+    data: list[str] = argument(..., "Tagged files, the training part first.", metavar="DATA..."),
     layout: LayoutChoice,
     format: options.RowsFormat = None,
     encoding: options.Encoding = "utf-8",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from nlpkit import settings as limits
 from nlpkit.cli import classify_output, options
+from nlpkit.cli.flags import flag
 from nlpkit.cli.output import Writer, open_output
 from nlpkit.text.records import with_record
 from nlpkit.text.vocab import on_one_line
@@ -16,12 +15,9 @@ from nlpkit.text.vocab import on_one_line
 def explain(
     model: options.Model,
     inputs: options.Inputs = None,
-    word: Annotated[
-        int | None,
-        typer.Option(
-            "--word", min=1, max=limits.MANY, help="Explain this word, from 1.", show_default="all"
-        ),
-    ] = None,
+    word: int | None = flag(
+        None, "Explain this word, from 1.", min=1, max=limits.MANY, show_default="all"
+    ),
     tokenizer: options.TokenizerName = "word",
     format: options.ExplainFormat = None,
     encoding: options.Encoding = "utf-8",

@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
-from typing import Annotated, Literal
-
-import typer
+from typing import Literal
 
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.frame import Command, UsageError, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.parallel import ordered_map
@@ -36,19 +34,14 @@ def tokenize(
     no_punct: options.NoPunct = False,
     stopwords: options.Stopwords = None,
     min_length: options.MinLength = 0,
-    format: Annotated[
-        TokenFormat | None,
-        typer.Option(
-            "--format",
-            "-f",
-            help="text: tokens between spaces; lines: one token per line; jsonl: objects.",
-            show_default="text, or lines with --offsets",
-        ),
-    ] = None,
-    offsets: Annotated[
-        bool,
-        typer.Option("--offsets", help="Say where each token starts and ends, in characters."),
-    ] = False,
+    format: TokenFormat | None = flag(
+        None,
+        "text: tokens between spaces; lines: one token per line; jsonl: objects.",
+        "--format",
+        "-f",
+        show_default="text, or lines with --offsets",
+    ),
+    offsets: bool = flag(False, "Say where each token starts and ends, in characters."),
     output: options.Output = "-",
     jobs: options.Jobs = 1,
 ) -> None:

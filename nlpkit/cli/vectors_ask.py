@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +16,7 @@ import typer
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
+from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
 from nlpkit.text.records import TOKEN_KEYS, with_record
@@ -50,27 +52,31 @@ def problem(knows: Callable[[str], bool], words: Question, least: int, most: int
 
 
 def ask(
-    vectors: Vectors,
+    model: str,
     words: Sequence[str] | None,
-    answer: Callable[[list[Question]], list[list[Row]]],
+    asking: shared.Asking,
     columns: Sequence[str],
+    answer: Callable[[Vectors, list[Question]], list[list[Row]]],
     *,
-    format: str,
-    strict: bool,
-    errors: str,
     least: int = 1,
     most: int = MANY,
-    knows: Callable[[str], bool] | None = None,
+    knows: Callable[[Vectors, str], bool] = lambda vectors, word: vectors.knows(word),
+    also: Sequence[str] = (),
 ) -> None:
-    """Answer one question of the command line, or all of standard input, as rows."""
-    knows = knows or vectors.knows
+    """Answer one question of the command line, or all of standard input, as rows.
+
+    ``also`` are words beside the question that must be known.
+    """
+    format, errors = rows_format(asking.format), asking.errors
+    vectors = shared.open_vectors(model, Notes(), errors)
+    for word in (*also, *(words or ())):
+        if not knows(vectors, word):
+            raise vectors.unknown(word)
+    known = partial(knows, vectors)
     if words:
-        for word in words:
-            if not knows(word):
-                raise vectors.unknown(word)
-        if wrong := problem(knows, list(words), least, most):
+        if wrong := problem(known, list(words), least, most):
             raise NlpkitError(wrong)
-        (rows,) = answer([list(words)])
+        (rows,) = answer(vectors, [list(words)])
         with open_output("-") as out:
             write_rows(out, ["query", *columns], [(" ".join(words), *row) for row in rows], format)
         return
@@ -80,14 +86,15 @@ def ask(
             lines = block.lines(errors)
             questions = [split_words(line) for line in lines]
             vectors.words.expect(itertools.chain.from_iterable(questions))
-            notes = [problem(knows, question, least, most) for question in questions]
-            if strict and any(notes):
+            notes = [problem(known, question, least, most) for question in questions]
+            if asking.strict and any(notes):
                 first = next(index for index, note in enumerate(notes) if note)
                 raise NlpkitError(
                     f"{block.source}: line {block.first_line + first}: {notes[first]}"
                 )
             good = [question for question, note in zip(questions, notes, strict=True) if not note]
-            noted = _with_notes(lines, notes, iter(answer(good) if good else []), len(columns))
+            answers = iter(answer(vectors, good) if good else [])
+            noted = _with_notes(lines, notes, answers, len(columns))
             write_rows(out, ["query", *columns, "note"], noted, format)
             out.flush()
 
@@ -103,19 +110,18 @@ def _with_notes(
             yield from ((query, *row, None) for row in next(answers))
 
 
+@with_settings(shared.Asking)
 def nearest(
+    *,
     model: shared.ModelOption,
     words: shared.Words = None,
     number: shared.Number = shared.NUMBER,
-    negative: Annotated[
-        list[str] | None,
-        typer.Option("--negative", metavar="WORD", help="Take this word away; may be repeated."),
-    ] = None,
+    negative: list[str] | None = flag(
+        None, "Take this word away; may be repeated.", metavar="WORD"
+    ),
     metric: MetricOption = QUERY.metric,
     restrict: shared.Restrict = None,
-    strict: shared.Strict = False,
-    format: options.RowsFormat = None,
-    errors: options.Errors = "strict",
+    asking: shared.Asking,
 ) -> None:
     """Find the words nearest to a word, or to the mean of several.
 
@@ -127,34 +133,27 @@ def nearest(
       $ nlpkit vectors nearest king woman --negative man -m world.model -n 3
       $ printf 'king\\nfrance paris\\n' | nlpkit vectors nearest -m world.model -n 3 --json
     """
-    shown = rows_format(format)
-    vectors = shared.open_vectors(model, Notes(), errors)
     minus = list(negative or [])
-    for word in minus:
-        if not vectors.knows(word):
-            raise vectors.unknown(word)
 
-    def answer(questions: list[Question]) -> list[list[Row]]:
+    def answer(vectors: Vectors, questions: list[Question]) -> list[list[Row]]:
         from nlpkit.vectors import query
 
         asked = [(question, minus) for question in questions]
         found = query.nearest(vectors, asked, number, metric=metric, restrict=restrict)
         return [[(near.word, near.score) for near in row] for row in found]
 
-    ask(vectors, words, answer, ["word", "score"], format=shown, strict=strict, errors=errors)
+    ask(model, words, asking, ["word", "score"], answer, also=minus)
 
 
+@with_settings(shared.Asking)
 def analogy(
+    *,
     model: shared.ModelOption,
     words: shared.Words = None,
     number: shared.Number = shared.NUMBER,
-    method: Annotated[
-        AnalogyMethod, typer.Option("--method", help="How the fourth word is scored.")
-    ] = QUERY.method,
+    method: AnalogyMethod = flag(QUERY.method, "How the fourth word is scored."),
     restrict: shared.Restrict = None,
-    strict: shared.Strict = False,
-    format: options.RowsFormat = None,
-    errors: options.Errors = "strict",
+    asking: shared.Asking,
 ) -> None:
     """Complete an analogy: A B C reads "A is to B as C is to ?".
 
@@ -168,29 +167,24 @@ def analogy(
       $ nlpkit vectors analogy france paris italy -m world.model -n 1 --method 3cosmul
       $ echo "france paris italy" | nlpkit vectors analogy -m world.model --json
     """
-    shown = rows_format(format)
-    vectors = shared.open_vectors(model, Notes(), errors)
 
-    def answer(questions: list[Question]) -> list[list[Row]]:
+    def answer(vectors: Vectors, questions: list[Question]) -> list[list[Row]]:
         from nlpkit.vectors import query
 
         asked = [(a, b, c) for a, b, c in questions]
         found = query.analogy(vectors, asked, number, method=method, restrict=restrict)
         return [[(near.word, near.score) for near in row] for row in found]
 
-    columns = ["word", "score"]
-    ask(
-        vectors, words, answer, columns, format=shown, strict=strict, errors=errors, least=3, most=3
-    )
+    ask(model, words, asking, ["word", "score"], answer, least=3, most=3)
 
 
+@with_settings(shared.Asking)
 def similarity(
+    *,
     model: shared.ModelOption,
     words: shared.Words = None,
     metric: MetricOption = QUERY.metric,
-    strict: shared.Strict = False,
-    format: options.RowsFormat = None,
-    errors: options.Errors = "strict",
+    asking: shared.Asking,
 ) -> None:
     """Say how near two words or two texts are.
 
@@ -202,37 +196,24 @@ def similarity(
       $ nlpkit vectors similarity "the old king" "a young queen" -m world.model
       $ printf 'king queen\\nking bread\\n' | nlpkit vectors similarity -m world.model
     """
-    shown = rows_format(format)
-    vectors = shared.open_vectors(model, Notes(), errors)
 
-    def knows(text: str) -> bool:
+    def knows(vectors: Vectors, text: str) -> bool:
         return vectors.knows(text) or any(vectors.knows(word) for word in text.split())
 
-    def answer(questions: list[Question]) -> list[list[Row]]:
+    def answer(vectors: Vectors, questions: list[Question]) -> list[list[Row]]:
         from nlpkit.vectors.texts import similarity as nearness
 
         return [[(nearness(vectors, a, b, metric),)] for a, b in questions]
 
-    ask(
-        vectors,
-        words,
-        answer,
-        ["score"],
-        format=shown,
-        strict=strict,
-        errors=errors,
-        least=2,
-        most=2,
-        knows=knows,
-    )
+    ask(model, words, asking, ["score"], answer, least=2, most=2, knows=knows)
 
 
+@with_settings(shared.Asking)
 def odd_one_out(
+    *,
     model: shared.ModelOption,
     words: shared.Words = None,
-    strict: shared.Strict = False,
-    format: options.RowsFormat = None,
-    errors: options.Errors = "strict",
+    asking: shared.Asking,
 ) -> None:
     """Name the word that does not belong: the one farthest from the mean of all.
 
@@ -243,16 +224,13 @@ def odd_one_out(
       $ nlpkit vectors odd-one-out france italy spain bread -m world.model
       $ echo "king queen prince river" | nlpkit vectors odd-one-out -m world.model
     """
-    shown = rows_format(format)
-    vectors = shared.open_vectors(model, Notes(), errors)
 
-    def answer(questions: list[Question]) -> list[list[Row]]:
+    def answer(vectors: Vectors, questions: list[Question]) -> list[list[Row]]:
         from nlpkit.vectors import query
 
         return [[query.odd_one_out(vectors, question)[0]] for question in questions]
 
-    columns = ["word", "score"]
-    ask(vectors, words, answer, columns, format=shown, strict=strict, errors=errors, least=3)
+    ask(model, words, asking, ["word", "score"], answer, least=3)
 
 
 def get(
@@ -295,21 +273,18 @@ def _input_lines(errors: str) -> Iterator[list[str]]:
 def expand(
     model: shared.ModelOption,
     inputs: options.Inputs = None,
-    number: Annotated[
-        int,
-        typer.Option(
-            "--count",
-            "--number",
-            "-n",
-            min=1,
-            max=limits.MANY,
-            help="Words to add for a word, at most.",
-        ),
-    ] = QUERY.expand_n,
-    minimum: Annotated[
-        float,
-        typer.Option("--minimum", min=-1.0, max=1.0, help="Lowest cosine of a word to add."),
-    ] = QUERY.expand_minimum,
+    number: int = flag(
+        QUERY.expand_n,
+        "Words to add for a word, at most.",
+        "--count",
+        "--number",
+        "-n",
+        min=1,
+        max=limits.MANY,
+    ),
+    minimum: float = flag(
+        QUERY.expand_minimum, "Lowest cosine of a word to add.", min=-1.0, max=1.0
+    ),
     restrict: shared.Restrict = None,
     format: options.TextFormat = None,
     encoding: options.Encoding = "utf-8",

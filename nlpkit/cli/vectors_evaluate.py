@@ -12,6 +12,7 @@ from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
+from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, check_output, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
@@ -46,24 +47,14 @@ Items = Annotated[
 
 @app.command(cls=Command)
 def analogies(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Questions: four words per line, or JSON lines.")
-    ],
+    *,
+    file: str = argument(..., "Questions: four words per line, or JSON lines.", metavar="FILE"),
     model: shared.ModelOption,
     compare: Compare = None,
-    restrict: Annotated[
-        int,
-        typer.Option(
-            "--restrict",
-            min=1,
-            max=limits.MANY,
-            metavar="N",
-            help="Only the N most frequent words.",
-        ),
-    ] = EVALUATION.restrict,
-    method: Annotated[
-        AnalogyMethod, typer.Option("--method", help="How the fourth word is scored.")
-    ] = EVALUATION.method,
+    restrict: int = flag(
+        EVALUATION.restrict, "Only the N most frequent words.", min=1, max=limits.MANY, metavar="N"
+    ),
+    method: AnalogyMethod = flag(EVALUATION.method, "How the fourth word is scored."),
     keep_case: KeepCase = not EVALUATION.fold_case,
     items: Items = None,
     format: options.RowsFormat = None,
@@ -120,13 +111,12 @@ def analogies(
 
 @app.command(cls=Command)
 def similarity(
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="Two words and a score per line, # is a comment; JSON lines; or a folder of such.",
-        ),
-    ],
+    *,
+    file: str = argument(
+        ...,
+        "Two words and a score per line, # is a comment; JSON lines; or a folder of such.",
+        metavar="FILE",
+    ),
     model: shared.ModelOption,
     compare: Compare = None,
     keep_case: KeepCase = not EVALUATION.fold_case,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
-
-import typer
 
 from nlpkit import modeldir
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
+from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.output import Notes, open_output, rows_format
 from nlpkit.cli.reports import facts, write_report
 from nlpkit.errors import UsageError
@@ -110,14 +108,14 @@ def normalize(
 
 
 def merge(
-    vectors: Annotated[
-        list[str],
-        typer.Argument(metavar="VECTORS...", help="Two or more sets of vectors, in any format."),
-    ],
+    *,
+    vectors: list[str] = argument(
+        ..., "Two or more sets of vectors, in any format.", metavar="VECTORS..."
+    ),
     output: shared.NewVectors,
-    method: Annotated[
-        MergeMethod, typer.Option("--method", help="Side by side, or the mean (of equal length).")
-    ] = MergeMethod.CONCATENATE,
+    method: MergeMethod = flag(
+        MergeMethod.CONCATENATE, "Side by side, or the mean (of equal length)."
+    ),
     to: shared.To = None,
     force: options.Force = False,
 ) -> None:
@@ -144,9 +142,7 @@ def merge(
 def pca(
     vectors: shared.VectorsArgument,
     output: shared.NewVectors,
-    dim: Annotated[
-        int, typer.Option("--dim", min=1, max=limits.WIDEST, help="Numbers to keep for a word.")
-    ],
+    dim: int = flag(..., "Numbers to keep for a word.", min=1, max=limits.WIDEST),
     to: shared.To = None,
     force: options.Force = False,
 ) -> None:
@@ -165,15 +161,9 @@ def pca(
 
 def export_projector(
     vectors: shared.VectorsArgument,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FOLDER",
-            help="Where to write both files; made if need be.",
-        ),
-    ],
+    output: str = flag(
+        ..., "Where to write both files; made if need be.", "--output", "-o", metavar="FOLDER"
+    ),
     restrict: shared.Restrict = None,
     errors: options.Errors = "strict",
 ) -> None:

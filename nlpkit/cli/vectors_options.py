@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nlpkit import settings as limits
+from nlpkit.cli import options
 from nlpkit.cli.output import Notes
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.settings import QUERY, VectorFormat
@@ -65,6 +67,15 @@ To = Annotated[
     ),
 ]
 NUMBER = QUERY.n
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How questions are read and answers shown, for ``with_settings``."""
+
+    strict: Strict = False
+    format: options.RowsFormat = None
+    errors: options.Errors = "strict"
 
 
 def open_vectors(

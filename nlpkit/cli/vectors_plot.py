@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.output import Notes, open_output
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.vectors.settings import PlotSettings, Projection
@@ -26,19 +24,15 @@ _AXES = {Projection.TSNE: "t-SNE", Projection.UMAP: "UMAP"}
 def plot(
     model: shared.ModelOption,
     settings: PlotSettings,
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="WORD", help="Words to show.")
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="A .png, .svg or .pdf picture, or an interactive .html page.",
-            show_default="a rough view in the terminal",
-        ),
-    ] = None,
+    words: list[str] | None = argument(None, "Words to show.", metavar="WORD"),
+    output: str | None = flag(
+        None,
+        "A .png, .svg or .pdf picture, or an interactive .html page.",
+        "--output",
+        "-o",
+        metavar="FILE",
+        show_default="a rough view in the terminal",
+    ),
     errors: options.Errors = "strict",
 ) -> None:
     """Draw words as points in a plane, near words near each other.

@@ -11,7 +11,7 @@ from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
@@ -27,15 +27,12 @@ def align(
     second: Second,
     output: shared.NewVectors,
     settings: AlignSettings,
-    dictionary: Annotated[
-        str | None,
-        typer.Option(
-            "--dictionary",
-            metavar="FILE",
-            help="Pairs of words, one of A and one of B a line.",
-            show_default="words that both have",
-        ),
-    ] = None,
+    dictionary: str | None = flag(
+        None,
+        "Pairs of words, one of A and one of B a line.",
+        metavar="FILE",
+        show_default="words that both have",
+    ),
     seed: options.Seed = AlignSettings.seed,
     to: shared.To = None,
     force: options.Force = False,
@@ -84,23 +81,18 @@ def _read_dictionary(path: str) -> list[tuple[str, str]]:
 
 
 def shift(
-    first: Annotated[str, typer.Argument(metavar="A", help="Vectors of the one text or time.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="Vectors of the other.")],
-    more_first: Annotated[
-        list[str] | None,
-        typer.Option("--also-a", metavar="VECTORS", help="A with another seed; may be repeated."),
-    ] = None,
-    more_second: Annotated[
-        list[str] | None,
-        typer.Option("--also-b", metavar="VECTORS", help="B with another seed; may be repeated."),
-    ] = None,
-    number: Annotated[
-        int,
-        typer.Option("--count", "--number", "-n", min=1, max=limits.MANY, help="Words to show."),
-    ] = 20,
-    neighbours: Annotated[
-        int, typer.Option("--neighbours", min=1, max=1_000, help="Neighbours to show of each.")
-    ] = AlignSettings.neighbours,
+    first: str = argument(..., "Vectors of the one text or time.", metavar="A"),
+    second: str = argument(..., "Vectors of the other.", metavar="B"),
+    more_first: list[str] | None = flag(
+        None, "A with another seed; may be repeated.", "--also-a", metavar="VECTORS"
+    ),
+    more_second: list[str] | None = flag(
+        None, "B with another seed; may be repeated.", "--also-b", metavar="VECTORS"
+    ),
+    number: int = flag(20, "Words to show.", "--count", "--number", "-n", min=1, max=limits.MANY),
+    neighbours: int = flag(
+        AlignSettings.neighbours, "Neighbours to show of each.", min=1, max=1_000
+    ),
     restrict: shared.Restrict = None,
     format: options.RowsFormat = None,
 ) -> None:
@@ -133,12 +125,9 @@ def shift(
 
 def bias(
     model: shared.ModelOption,
-    file: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="FILE", help="Tests: four lines of words each, ': name' lines between them."
-        ),
-    ] = None,
+    file: str | None = argument(
+        None, "Tests: four lines of words each, ': name' lines between them.", metavar="FILE"
+    ),
     seed: options.Seed = 1,
     format: options.RowsFormat = None,
 ) -> None:

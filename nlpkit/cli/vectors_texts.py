@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, with_settings
 from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
 from nlpkit.text.pipeline import Tokens, TokenSettings
@@ -76,12 +74,9 @@ def embed(
 
 @with_settings(TextSettings)
 def search(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Lines to search; - is standard input.")
-    ],
-    queries: Annotated[
-        list[str], typer.Argument(metavar="QUERY...", help="What to look for, in words.")
-    ],
+    *,
+    file: str = argument(..., "Lines to search; - is standard input.", metavar="FILE"),
+    queries: list[str] = argument(..., "What to look for, in words.", metavar="QUERY..."),
     model: shared.ModelOption,
     settings: TextSettings,
     number: shared.Number = QUERY.n,

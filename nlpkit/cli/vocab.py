@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from nlpkit import settings as limits
 from nlpkit import textplot
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, check_output, open_output, rows_format
 from nlpkit.cli.reports import Section, facts, percent, write_report
@@ -31,25 +29,12 @@ def build(
     tokenizer: options.TokenizerName = "whitespace",
     pattern: options.Pattern = None,
     lower: options.Lower = False,
-    min_count: Annotated[
-        int,
-        typer.Option(
-            "--min-count", min=1, max=limits.MANY, help="Leave out tokens seen fewer times."
-        ),
-    ] = 1,
-    max_size: Annotated[
-        int | None,
-        typer.Option(
-            "--max-size",
-            min=1,
-            max=limits.MANY,
-            help="Keep so many entries at most, special tokens included.",
-        ),
-    ] = None,
+    min_count: int = flag(1, "Leave out tokens seen fewer times.", min=1, max=limits.MANY),
+    max_size: int | None = flag(
+        None, "Keep so many entries at most, special tokens included.", min=1, max=limits.MANY
+    ),
     special: options.Special = None,
-    no_specials: Annotated[
-        bool, typer.Option("--no-specials", help=f"Leave out {PAD} and {UNK}.")
-    ] = False,
+    no_specials: bool = flag(False, f"Leave out {PAD} and {UNK}."),
     output: options.Output = "-",
     jobs: options.Jobs = 1,
 ) -> None:
@@ -87,9 +72,7 @@ def build(
 
 @app.command(cls=Command)
 def merge(
-    vocabs: Annotated[
-        list[str], typer.Argument(metavar="VOCAB...", help="Two or more vocabulary files.")
-    ],
+    vocabs: list[str] = argument(..., "Two or more vocabulary files.", metavar="VOCAB..."),
     output: options.Output = "-",
 ) -> None:
     """Add vocabularies up, as if their texts had been counted together.
@@ -111,20 +94,14 @@ def merge(
 @with_settings(Reading)
 def stats(
     reading: Reading,
-    vocab: Annotated[str, typer.Argument(metavar="VOCAB", help="A vocabulary file.")],
-    heldout: Annotated[
-        str | None,
-        typer.Option(
-            "--heldout", metavar="FILE", help="Report the share of unknown tokens of this text."
-        ),
-    ] = None,
+    vocab: str = argument(..., "A vocabulary file.", metavar="VOCAB"),
+    heldout: str | None = flag(
+        None, "Report the share of unknown tokens of this text.", metavar="FILE"
+    ),
     tokenizer: options.TokenizerName = "whitespace",
     pattern: options.Pattern = None,
     lower: options.Lower = False,
-    plot: Annotated[
-        str | None,
-        typer.Option("--plot", metavar="FILE", help="Draw the Zipf curve to a .png or .svg."),
-    ] = None,
+    plot: str | None = flag(None, "Draw the Zipf curve to a .png or .svg.", metavar="FILE"),
     format: options.RowsFormat = None,
 ) -> None:
     """Show how a vocabulary covers its text: types, tokens, hapaxes, coverage, Zipf's curve.

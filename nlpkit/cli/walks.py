@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated
-
-import typer
 
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
 from nlpkit.word2vec.walk_settings import WalkSettings
@@ -22,12 +19,9 @@ _LINES_AT_ONCE = 1024
 @with_settings(WalkSettings)
 def walks(
     settings: WalkSettings,
-    edges: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="EDGES", help="Edge lists: two nodes and perhaps a weight per line."
-        ),
-    ] = None,
+    edges: list[str] | None = argument(
+        None, "Edge lists: two nodes and perhaps a weight per line.", metavar="EDGES"
+    ),
     seed: options.Seed = WalkSettings.seed,
     output: options.Output = "-",
     encoding: options.Encoding = "utf-8",

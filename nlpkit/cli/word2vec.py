@@ -11,7 +11,7 @@ import typer
 
 from nlpkit import modeldir
 from nlpkit.cli import options
-from nlpkit.cli.flags import flag, with_settings
+from nlpkit.cli.flags import flag, flag_of, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.cli.progress_training import check_place, draw_run
@@ -131,13 +131,12 @@ def train(
 def examples(
     *,
     inputs: options.Inputs = None,
-    arch: flag(Word2VecConfig, "arch") = Arch.SKIPGRAM,  # type: ignore[valid-type]
-    window: flag(Word2VecConfig, "window") = 2,  # type: ignore[valid-type]
+    arch: flag_of(Word2VecConfig, "arch") = Arch.SKIPGRAM,  # type: ignore[valid-type]
+    window: flag_of(Word2VecConfig, "window") = 2,  # type: ignore[valid-type]
     tokenizing: options.Tokenizing,
-    format: Annotated[
-        Literal["tsv", "jsonl"] | None,
-        typer.Option("--format", "-f", help="How to show rows.", show_default="tsv"),
-    ] = None,
+    format: Literal["tsv", "jsonl"] | None = flag(
+        None, "How to show rows.", "--format", "-f", show_default="tsv"
+    ),
     output: options.Output = "-",
     decoding: options.Decoding,
 ) -> None:
