@@ -208,7 +208,7 @@ def load_config(
     folders.recover(path)
     if not os.path.exists(path):
         raise NlpkitError(f"no such model: {path}", hint="check the path")
-    if not os.access(path, os.R_OK | os.X_OK):
+    if os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK):
         raise NlpkitError(f"cannot read {path}: permission denied")
     if not is_model(path):
         raise NlpkitError(f"{path} is not a model folder: it has no {CONFIG}")

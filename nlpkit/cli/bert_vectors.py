@@ -170,7 +170,7 @@ def _save(
     vectors.save(output, "folder", force=force)
 
 
-@with_settings(Reading, options.Rows, options.Use)
+@with_settings(options.Rows, options.Use)
 def similarity(
     *,
     model: Bert,
@@ -179,7 +179,8 @@ def similarity(
         typer.Argument(metavar="TEXT", help="A text; without one, pairs are read from lines."),
     ] = None,
     second: Annotated[str | None, typer.Argument(metavar="OTHER", help="Another text.")] = None,
-    reading: Reading,
+    encoding: options.Encoding = "utf-8",
+    errors: options.Errors = "strict",
     display: options.Rows,
     use: options.Use,
 ) -> None:
@@ -199,7 +200,7 @@ def similarity(
         options.resolve_inputs(None)
     notes = Notes()
     bert = open_model(model, use)
-    plain = Reading(input="text", encoding=reading.encoding, errors=reading.errors)
+    plain = Reading(input="text", encoding=encoding, errors=errors)
     if first is None or second is None:
         batches = read_texts(None, plain)
     else:

@@ -11,7 +11,7 @@ from nlpkit.cli import options
 from nlpkit.cli.bert_options import Bert, Layer, check_layer, open_model, read_texts
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.output import Notes, open_output, write_rows
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.text.records import Reading, with_record
 
 if TYPE_CHECKING:
@@ -43,9 +43,16 @@ def fill(
         ),
     ] = "best",
     beam: Annotated[
-        int,
-        typer.Option("--beam", metavar="N", min=1, max=1000, help="Width of --order beam."),
-    ] = 5,
+        int | None,
+        typer.Option(
+            "--beam",
+            metavar="N",
+            min=1,
+            max=1000,
+            help="Width of --order beam.",
+            show_default="5",
+        ),
+    ] = None,
     targets: Annotated[
         str | None,
         typer.Option("--targets", metavar="A,B,...", help="Only these words, for one mask."),
@@ -71,6 +78,8 @@ def fill(
     from nlpkit.tasks.bert.fill import score_targets
 
     shown = display.shown
+    if beam is not None and order != "beam":
+        raise UsageError("--beam is the width of --order beam")
     words = None if targets is None else [word.strip() for word in targets.split(",")]
     notes = Notes()
     texts = read_texts(["-"], reading) if text in (None, "-") else iter([[text]])
@@ -78,15 +87,24 @@ def fill(
         options.resolve_inputs(None)
     bert = open_model(model, use)
     said = False
+
+    def filled(line: str) -> list[Filling]:
+        if words is not None:
+            return score_targets(bert, line, words)
+        return fill_text(bert, line, number, order, beam or 5)
+
+    place = 0
     with open_output("-") as out:
         for batch in texts:
             for line in batch:
                 assert line is not None
-                fillings: list[Filling]
-                if words is not None:
-                    fillings = score_targets(bert, line, words)
-                else:
-                    fillings = fill_text(bert, line, number, order, beam)
+                place += 1
+                try:
+                    fillings = filled(line)
+                except NlpkitError as error:
+                    if text not in (None, "-"):
+                        raise
+                    raise NlpkitError(f"line {place}: {error.message}", hint=error.hint) from None
                 several = len(fillings[0].tokens) > 1
                 if several and not said and shown != "jsonl":
                     notes.say(f"several masks: filled by --order {order}")

@@ -180,3 +180,31 @@ def test_sequences_begin_with_cls_and_depend_on_their_number_alone() -> None:
     assert (first != batches[4].idx).any()
     with pytest.raises(NlpkitError, match="too few"):
         StreamSequences(encode_lines(["a"], CODEC), CODEC, 12, 4, 7)
+
+
+def test_an_epoch_reads_the_whole_text_once_and_the_next_in_another_order() -> None:
+    lines = encode_lines(TEXT, CODEC)
+    batches = StreamSequences(lines, CODEC, 12, 1, 7)
+    count = len(batches.ids) // 11
+    first, second = ([batches[e * count + i].idx[0, 1:] for i in range(count)] for e in (0, 1))
+    stream = np.bincount(batches.ids, minlength=len(TOKENS))
+    read = np.bincount(np.concatenate(first), minlength=len(TOKENS))
+    assert np.abs(stream - read).sum() <= 22  # what is left over at the end, and where it wraps
+    assert (np.stack(first) != np.stack(second)).any()
+
+
+def test_the_share_of_masked_tokens_falls_to_that_of_the_evaluation() -> None:
+    run = small_run(length=40, batch_size=2, max_iters=3)
+    asked: list[int] = []
+    losses = run._losses
+
+    def count(idx: torch.Tensor, places: torch.Tensor, *others: object) -> torch.Tensor:
+        asked.append(places.size(1))
+        found: torch.Tensor = losses(idx, places, *others)
+        return found
+
+    run._losses = count
+    for _ in run.trainer.fit():
+        pass
+    assert asked == [12, 10, 8]  # 0.3, 0.25 and 0.2 of 40: the last step is before the end
+    assert small_run(mask=0.1).settings.mask_end == 0.1

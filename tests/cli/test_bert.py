@@ -72,6 +72,7 @@ def test_masks_are_filled_from_arguments_and_lines(model: str) -> None:
     (found,) = rows("fill", model, "the [MASK] sat", "--targets", "cat,dog", "--json")
     assert {filling["tokens"][0] for filling in found["fillings"]} == {"cat", "dog"}
     assert "no [MASK] in the text" in refused("fill", model, "the cat")
+    assert "line 2: no [MASK]" in refused("fill", model, "-", input="the [MASK]\nthe cat\n")
 
 
 def test_two_texts_are_compared_as_rows_pictures_and_a_page(model: str, tmp_path: Path) -> None:
@@ -129,6 +130,7 @@ def test_lines_are_found_from_an_index_and_without(
     assert asked["query"] == "a bird"
     assert "no lines to index" in refused("index", model, "-o", str(tmp_path / "j"))
     assert "is a bert model, not a bert-index model" in refused("search", model, "x")
+    assert "is not a model folder" in refused("search", text, "x")
 
 
 def test_pairs_scores_attention_and_senses(model: str, folder: Path) -> None:

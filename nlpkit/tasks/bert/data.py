@@ -131,11 +131,15 @@ def stream(lines: Lines, sep_id: int) -> NDArray[np.int32]:
 
 
 class StreamSequences:
-    """Sequences by number: [CLS] and a stretch of the stream at a random place."""
+    """Sequences by number: [CLS] and a stretch of the stream.
+
+    Each epoch cuts the whole stream into stretches, from another place on and in another order.
+    """
 
     def __init__(self, lines: Lines, codec: WordPiece, length: int, rows: int, seed: int) -> None:
         self.ids = stream(lines, codec.sep_id)
         self._cls, self._length, self._rows, self._seed = codec.cls_id, length, rows, seed
+        self._epoch, self._places = -1, np.empty(0, np.int64)
         if len(self.ids) < length - 1:
             raise NlpkitError(
                 f"{len(self.ids):,} tokens are too few for sequences of {length}",
@@ -143,8 +147,18 @@ class StreamSequences:
             )
 
     def __getitem__(self, number: int) -> Sequences:
-        random = np.random.default_rng([self._seed, number, 1])
-        return self.at(random.integers(0, len(self.ids) - self._length + 2, self._rows))
+        count = max(1, len(self.ids) // (self._length - 1))  # sequences of an epoch
+        rows = number * self._rows + np.arange(self._rows)
+        return self.at(np.array([self._order(row // count)[row % count] for row in rows.tolist()]))
+
+    def _order(self, epoch: int) -> Ids:
+        """Where the sequences of an epoch begin."""
+        if epoch != self._epoch:
+            random = np.random.default_rng([self._seed, epoch, 1])
+            stretch, size = self._length - 1, len(self.ids)
+            starts = random.permutation(max(1, size // stretch)) * stretch + random.integers(size)
+            self._epoch, self._places = epoch, starts % (size - stretch + 1)
+        return self._places
 
     def at(self, places: Ids) -> Sequences:
         """The sequences that begin at these places."""

@@ -17,6 +17,7 @@ SIZES: dict[SizeName, dict[str, int]] = {  # those of the paper and of its small
     "base": {"layers": 12, "heads": 12, "dim": 768},
 }
 BATCH_TOKENS = 4096  # to a step
+EVAL_MASK = 0.15  # of held-out tokens, whatever is masked in training: figures can be compared
 LONGEST_MODERN = 512  # tokens that a model with relative positions reads, whatever it trained on
 RECIPES: dict[BertRecipe, dict[str, Any]] = {
     "modern": {"length": 64, "mask": 0.3, "lr": 0.004, "dropout": 0.0},
@@ -55,6 +56,14 @@ class BertTraining(TrainerSettings):
         shown_default="0.3; bert: 0.15",
         group=TRAINING,
     )
+    mask_end: float | None = option(
+        None,
+        "Share at the end of the run, to which it falls evenly.",
+        low=0.01,
+        high=0.9,
+        shown_default="0.15, or --mask if that is less",
+        group=TRAINING,
+    )
     whole_words: bool = option(False, "Mask all pieces of a word together.", group=TRAINING)
     next_sentence: bool = option(
         False,
@@ -83,7 +92,8 @@ class BertTraining(TrainerSettings):
         recipe = RECIPES[self.recipe]
         length = self.length or recipe["length"]
         sizes = {**SIZES[self.size], "batch_size": max(1, BATCH_TOKENS // length)}
-        return self.resolve_as(ResolvedBert, **sizes, **recipe)
+        mask_end = min(self.mask or recipe["mask"], EVAL_MASK)
+        return self.resolve_as(ResolvedBert, **sizes, **recipe, mask_end=mask_end)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +105,7 @@ class ResolvedBert(BertTraining):
     dim: int
     length: int
     mask: float
+    mask_end: float
     batch_size: int
     lr: float
     dropout: float

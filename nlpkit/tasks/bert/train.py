@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from nlpkit.tasks.bert.data import (
     stream,
 )
 from nlpkit.tasks.bert.masking import IGNORED, Masked, Masking
-from nlpkit.tasks.bert.settings import ResolvedBert
+from nlpkit.tasks.bert.settings import EVAL_MASK, ResolvedBert
 from nlpkit.tasks.bert.start import start_from_counts, start_from_vectors, start_output
 from nlpkit.text.wordpiece import WordPiece
 from nlpkit.training.distributed import Processes, Synchronized
@@ -36,7 +36,6 @@ from nlpkit.training.run import Progress, Run
 if TYPE_CHECKING:
     from nlpkit.vectors.store import Vectors
 
-_EVAL_MASK = 0.15  # of held-out tokens, whatever is masked in training: figures can be compared
 _EVAL_ROWS = 128  # sequences of an evaluation on the way
 _MOST_ROWS = 4096  # of the last one
 _BATCH = 64
@@ -77,7 +76,7 @@ class BertRun(Run):
         length = min(settings.length, 1 + len(stream(heldout, codec.sep_id)))
         self._batches = kind(training, codec, settings.length, settings.batch_size, settings.seed)
         self._heldout = kind(heldout, codec, length, _BATCH, 1).all(_MOST_ROWS)
-        hide = Masking.of(codec, rate=_EVAL_MASK, masked=1.0, random=0.0)
+        hide = Masking.of(codec, rate=EVAL_MASK, masked=1.0, random=0.0)
         self._questions = hide.apply(self._heldout.idx, np.random.default_rng(1))
         self.baselines = measure_baselines(
             stream(training, codec.sep_id),
@@ -149,7 +148,10 @@ class BertRun(Run):
         number = number * self.processes.count + self.processes.rank
         batch = self._batches[number]
         random = np.random.default_rng([self.settings.seed, number, 2])
-        masked = self._masking.apply(batch.idx, random)
+        # many questions teach faster at first; later it sees texts as whole as it will be asked
+        first, last = self.settings.mask, self.settings.mask_end
+        rate = first + (last - first) * self.trainer.fraction
+        masked = replace(self._masking, rate=rate).apply(batch.idx, random)
         return self._losses(*self._tensors(batch, masked)), batch.idx.size * self.processes.count
 
     def _tensors(
