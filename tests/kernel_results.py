@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from nlpkit.errors import NlpkitWarning
+from nlpkit.generate.beam import BeamSettings, beam_search
 from nlpkit.kernels import compiling
 from nlpkit.kernels.matvec import (
     GELU,
@@ -34,6 +35,7 @@ from nlpkit.models.gpt_cpu import compile_step
 from nlpkit.models.interpolation import interpolated
 from nlpkit.models.kneser_ney import kneser_ney
 from nlpkit.models.kneser_ney_counts import Scratch
+from nlpkit.models.seq2seq_cpu import CompiledDecoder
 from nlpkit.vectors.cooccurrence import PairCounter
 from nlpkit.vectors.glove import GloveTrainer, Shards
 from nlpkit.vectors.settings import CountMethod, CountSettings
@@ -167,6 +169,21 @@ def gpt(rows: int, *, int8: bool) -> Results:
     return {"logits": np.stack(logits)}
 
 
+def beams(*, int8: bool) -> Results:
+    """The encoder, the decoder and the search of a Transformer."""
+    sys.path.insert(0, str(Path(__file__).with_name("translate")))
+    from small_translators import read, small_model
+
+    model = small_model("transformer", dim=32, layers=1)
+    if int8:
+        model.quantize()
+    with torch.inference_mode():
+        model.compiled = CompiledDecoder(model)  # type: ignore[arg-type]
+        found = beam_search(model, read(model, [5, 6, 2], [7, 2]), BeamSettings(beams=2), [4, 4])
+    ids = np.array([one.ids + [0] * (3 - len(one.ids)) for row in found for one in row])
+    return {"ids": ids, "scores": np.array([one.log_probability for row in found for one in row])}
+
+
 def all_results() -> Results:
     """By the names of what made them."""
     parts = {"words": counted_words(), "rows": text_rows(), "settled": settled()}
@@ -182,6 +199,7 @@ def all_results() -> Results:
     merged = {"deterministic": True, "threads": 2}
     parts["merged copies"] = word_vectors(Arch.SKIPGRAM, Loss.NS, **merged)
     parts |= {"walks": walks(), "glove": glove()}
+    parts |= {"beams": beams(int8=False), "8-bit beams": beams(int8=True)}
     for rows in (1, 3):
         parts[f"product {rows}"] = products(np.float32, rows)
         parts[f"8-bit product {rows}"] = products(np.int8, rows)

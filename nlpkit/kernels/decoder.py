@@ -17,7 +17,7 @@ import numpy as np
 
 from nlpkit.kernels.compiling import kernel
 from nlpkit.kernels.matmul import Packed, multiply
-from nlpkit.kernels.matvec import NONE, compiled, exp
+from nlpkit.kernels.matvec import NONE, compiled, exp, highest
 from nlpkit.kernels.simd import LANES, load, multiply_add, splat, store, store_sums, zeros
 from nlpkit.kernels.transformer import enter, leave, mix, normalize, rotate, scale, soften
 
@@ -192,13 +192,11 @@ def log_sums(scores: Any) -> Any:
     """The logarithm of the sum of exp(score) for each row (R,)."""
     found = np.empty(len(scores), np.float32)
     for r in range(len(scores)):
-        highest = scores[r, 0]
-        for i in range(scores.shape[1]):
-            highest = max(highest, scores[r, i])
+        most = highest(scores, r, 0, scores.shape[1])
         total = np.float32(0)
         for i in range(scores.shape[1]):
-            total += exp(scores[r, i] - highest)
-        found[r] = highest + math.log(total)
+            total += exp(scores[r, i] - most)
+        found[r] = most + math.log(total)
     return found
 
 
@@ -215,10 +213,7 @@ def best_ids(scores: Any, count: int) -> Any:
     for r in range(len(scores)):
         for start in range(0, size, _CHUNK):
             end = min(start + _CHUNK, size)
-            highest = scores[r, start]
-            for i in range(start, end):
-                highest = max(highest, scores[r, i])
-            if highest <= values[r, count - 1]:
+            if highest(scores, r, start, end) <= values[r, count - 1]:
                 continue
             for i in range(start, end):
                 score = scores[r, i]

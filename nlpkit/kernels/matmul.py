@@ -18,7 +18,7 @@ import numpy as np
 
 from nlpkit.kernels.compiling import kernel
 from nlpkit.kernels.integers import STEP, add_pairs, join, no_sums, store_integers
-from nlpkit.kernels.matvec import LARGE, Stack, activate, compiled, largest_input
+from nlpkit.kernels.matvec import LARGE, Stack, activate, compiled, highest_magnitude, largest_input
 from nlpkit.kernels.simd import LANES, load, multiply_add, prefetch, splat, store, zeros
 
 _FLOATS = 2 * LANES  # outputs of a panel, in float32
@@ -227,9 +227,7 @@ def round_inputs(x: Any) -> Any:
     inputs = np.zeros((len(x), size + size % 2), np.int16)
     units = np.empty(len(x), np.float32)
     for r in range(len(x)):
-        highest = np.float32(1e-30)
-        for i in range(size):
-            highest = max(highest, abs(x[r, i]))
+        highest = max(np.float32(1e-30), highest_magnitude(x, r))
         units[r] = highest / largest
         per = largest / highest
         for i in range(size):

@@ -16,7 +16,17 @@ import numpy as np
 
 from nlpkit.kernels.compiling import kernel
 from nlpkit.kernels.integers import STEP, add_products, no_sums, total
-from nlpkit.kernels.simd import LANES, load, multiply_add, prefetch, store_sums, zeros
+from nlpkit.kernels.simd import (
+    LANES,
+    larger,
+    largest,
+    load,
+    magnitude,
+    multiply_add,
+    prefetch,
+    store_sums,
+    zeros,
+)
 
 NONE, RELU2, GELU, GELU_TANH, RELU, SILU = range(6)  # the activation applied to a result
 AHEAD = 8  # rows: how far in advance memory is asked for
@@ -283,3 +293,31 @@ def exp(x: Any) -> Any:
     p *= p
     p *= p
     return p
+
+
+@kernel(fastmath={"nnan", "nsz", "reassoc"})  # numbers may be infinite
+def highest(x: Any, r: int, start: int, end: int) -> Any:
+    """The largest of ``x[r, start:end]``, which is not empty: several at once, as a loop is not."""
+    found = x[r, start]
+    whole = end - (end - start) % LANES
+    if whole > start:
+        most = load(x, r, start)
+        for i in range(start + LANES, whole, LANES):
+            most = larger(most, load(x, r, i))
+        found = largest(most)
+    for i in range(whole, end):
+        found = max(found, x[r, i])
+    return found
+
+
+@kernel(fastmath=True)
+def highest_magnitude(x: Any, r: int) -> Any:
+    """The largest absolute value of ``x[r]``."""
+    size = x.shape[1]
+    whole, most = size - size % LANES, zeros()
+    for i in range(0, whole, LANES):
+        most = larger(most, magnitude(load(x, r, i)))
+    found = largest(most)
+    for i in range(whole, size):
+        found = max(found, abs(x[r, i]))
+    return found

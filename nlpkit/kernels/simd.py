@@ -172,6 +172,44 @@ def multiply_add(typing: Any, left: Any, right: Any, addend: Any) -> Code:
     return _LANES(_LANES, _LANES, _LANES), code
 
 
+@operation(np.maximum)
+def larger(typing: Any, left: Any, right: Any) -> Code:
+    """The larger number of each lane."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", *arguments), *arguments)
+
+    return _LANES(_LANES, _LANES), code
+
+
+@operation(lambda value: value.max())
+def largest(typing: Any, value: Any) -> Code:
+    """The largest number of all lanes."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector, width = arguments[0], LANES
+        while width > 1:
+            width //= 2
+            low = pick(builder, vector, vector, list(range(width)))
+            high = pick(builder, vector, vector, list(range(width, 2 * width)))
+            vector = builder.select(builder.fcmp_ordered(">", low, high), low, high)
+        return builder.extract_element(vector, ir.Constant(INDEX, 0))
+
+    return types.float32(_LANES), code
+
+
+@operation(np.abs)
+def magnitude(typing: Any, value: Any) -> Code:
+    """The absolute value of each lane."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        [value] = arguments
+        turned = builder.fneg(value)
+        return builder.select(builder.fcmp_ordered(">", value, turned), value, turned)
+
+    return _LANES(_LANES), code
+
+
 @operation(lambda value, bound: np.clip(value, -bound, bound))
 def clamp(typing: Any, value: Any, bound: Any) -> Code:
     """``value``, but not below ``-bound`` nor above ``bound``"""

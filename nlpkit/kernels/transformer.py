@@ -18,7 +18,7 @@ import numba
 import numpy as np
 
 from nlpkit.kernels.compiling import kernel
-from nlpkit.kernels.matvec import LARGE, NONE, Stack, compiled, multiply, one_input, settle
+from nlpkit.kernels.matvec import LARGE, NONE, Stack, compiled, exp, multiply, one_input, settle
 from nlpkit.kernels.simd import LANES, load, multiply_add, splat, store, zeros
 
 _EPSILON = np.float32(1e-5)
@@ -237,7 +237,7 @@ def soften(scores: Any, first: int, end: int, size: int) -> Any:
         highest = max(highest, scores[s])
     total = np.float32(0)
     for s in range(first, end):
-        scores[s] = math.exp((scores[s] - highest) * shrink)
+        scores[s] = exp((scores[s] - highest) * shrink)
         total += scores[s]
     return np.float32(1) / total
 
@@ -265,7 +265,16 @@ def mix(q: Any, keys: Any, values: Any, first: int, end: int, scores: Any, out: 
         store(out, 0, i + LANES, multiply_add(s1, share, zeros()))
         store(out, 0, i + 2 * LANES, multiply_add(s2, share, zeros()))
         store(out, 0, i + 3 * LANES, multiply_add(s3, share, zeros()))
-    for i in range(four, whole, LANES):
+    two = whole - (whole - four) % (2 * LANES)
+    for i in range(four, two, 2 * LANES):
+        s0, s1 = zeros(), zeros()
+        for s in range(first, end):
+            weight = splat(scores[s])
+            s0 = multiply_add(load(values, s, i), weight, s0)
+            s1 = multiply_add(load(values, s, i + LANES), weight, s1)
+        store(out, 0, i, multiply_add(s0, share, zeros()))
+        store(out, 0, i + LANES, multiply_add(s1, share, zeros()))
+    for i in range(two, whole, LANES):
         sums = zeros()
         for s in range(first, end):
             sums = multiply_add(load(values, s, i), splat(scores[s]), sums)
