@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from nlpkit.device import check_bfloat16
-from nlpkit.nn.layers import Linear
 
 Quantize = Literal["int8", "bfloat16"]
 SMALLEST = 32  # a narrower layer is no faster in integers
@@ -36,17 +35,9 @@ class Int8Linear(nn.Module):
         weight = layer.weight.detach().float()
         bias = None if layer.bias is None else layer.bias.detach().float()
         self.packed = _pack(weight, bias)
-        biases = (None, None) if bias is None else bias.chunk(2)
-        self.halves: list[Any] = []
-        if isinstance(layer, Linear) and len(weight) % 2 == 0:
-            self.halves = [_pack(w, b) for w, b in zip(weight.chunk(2), biases, strict=True)]
 
     def forward(self, x: Tensor) -> Tensor:
         return _multiply(x, self.packed)
-
-    def use_half(self, x: Tensor, number: int) -> Tensor:
-        """What the upper or the lower half of the matrix makes of x."""
-        return _multiply(x, self.halves[number])
 
 
 class Int8Rows(nn.Module):
@@ -94,11 +85,6 @@ class PackedLinear(nn.Module):
             x.contiguous(), self.weight, self.layer.bias, "none", [], ""
         )
         return found
-
-    def use_half(self, x: Tensor, number: int) -> Tensor:
-        """What the upper or the lower half of the matrix makes of x."""
-        assert isinstance(self.layer, Linear)
-        return self.layer.use_half(x, number)
 
 
 def round_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
