@@ -9,6 +9,7 @@ import torch
 from small_translators import small_model
 
 from nlpkit.errors import NlpkitError
+from nlpkit.generate.beam import Hypothesis
 from nlpkit.models.seq2seq_settings import END, UNKNOWN
 from nlpkit.tasks.translate.codecs import make_codec
 from nlpkit.tasks.translate.data import Pair
@@ -106,3 +107,12 @@ def test_a_term_whose_subwords_are_never_written_is_spelled() -> None:
     assert " dog" in f" {answer.text}"
     with pytest.raises(NlpkitError, match="cannot write 'cat'"):
         translator.predict(["a b"], settings, terms=[Term("b", "cat")])
+
+
+def test_what_letters_say_three_times_is_no_loop() -> None:
+    source, target = make_codec(["fufu"], "char"), make_codec(["f u"], "whitespace")
+    model = small_model("gru", source_vocab=len(source), target_vocab=len(target))
+    translator = Translator(model, source, target)
+    found = Hypothesis(0.0, 0.0, target.encode("f u f u f u"))
+    assert translator._answer("fufufu", found, PredictSettings()).cut == 0
+    assert translator._answer("fu", found, PredictSettings()).text == "f u"

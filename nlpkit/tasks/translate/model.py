@@ -25,6 +25,7 @@ from nlpkit.tasks.translate.data import Pair
 from nlpkit.tasks.translate.loops import cut_loops
 from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
 from nlpkit.tasks.translate.terms import Term, find_terms, spell
+from nlpkit.text.characters import Characters
 from nlpkit.text.codec import save_codec
 from nlpkit.text.subwords import Subwords, byte_alphabet
 from nlpkit.training.batches import Ragged, plan
@@ -187,7 +188,7 @@ class Translator(modeldir.Model):
         self.model.eval()
         rows = self.encode_sources(texts)
         self._make_fast(sum(map(len, rows)))
-        full = [number for number, row in enumerate(rows) if len(row) > 1 or not self._blank(row)]
+        full = [number for number, row in enumerate(rows) if len(row) > 1]  # more than the end
         answers: list[list[Answer]] = [[Answer("", 0.0, 0.0, [])] for _ in rows]
         lengths = [len(rows[number]) for number in full]
         for group in plan(lengths, tokens=1 << 40, most_rows=settings.batch_size):
@@ -232,10 +233,6 @@ class Translator(modeldir.Model):
 
         if isinstance(self.model, TransformerSeq2Seq):
             self.model.compiled = CompiledDecoder(self.model)
-
-    @staticmethod
-    def _blank(row: Sequence[int]) -> bool:
-        return len(row) == 1
 
     def _search(
         self,
@@ -325,7 +322,10 @@ class Translator(modeldir.Model):
                     unknown.append(tokens[int(looked.argmax())])
         text, cut = self.target.fill(found.ids, unknown).strip(), 0
         if not settings.keep_loops:
-            text, cut = cut_loops(source.partition("\t")[0], text)
+            said = source.partition("\t")[0]
+            # of a model of characters, "www" says something three times
+            said = " ".join(said) if isinstance(self.source.tokens, Characters) else said
+            text, cut = cut_loops(said, text)
         return Answer(
             text,
             found.score,
