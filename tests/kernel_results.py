@@ -81,8 +81,8 @@ def word_vectors(arch: Arch, loss: Loss, **more: Any) -> Results:
 
 def walks() -> Results:
     settings = WalkSettings(walks=2, length=6, p=0.5, q=2.0)
-    edges = list(enumerate(["a b 2", "b c 1", "c a 0.5", "c d 1", "d e 3"], 1))
-    graph = read_graph(edges, "edges", settings)
+    edges = [("edges", line) for line in ("a b 2", "b c 1", "c a 0.5", "c d 1", "d e 3")]
+    graph = read_graph(edges, settings)
     lines = list(random_walks(graph, settings))
     return {"walks": np.array([" ".join(line) for line in lines])}
 

@@ -40,15 +40,15 @@ def walks(
     from nlpkit.word2vec.walks import random_walks, read_graph
 
     notes = Notes()
-    name = edges[0] if edges and len(edges) == 1 and edges[0] != "-" else "edges"
     blocks = options.read_inputs(edges, encoding, errors, tables=False)
 
-    def lines() -> Iterator[tuple[int, str]]:
+    def lines() -> Iterator[tuple[str, str]]:
         for block in blocks:
-            yield from enumerate(block.lines(errors), block.first_line)
+            for number, line in enumerate(block.lines(errors), block.first_line):
+                yield f"{block.source}: line {number}", line
 
     settings = replace(settings, seed=seed)
-    graph = read_graph(lines(), name, settings)
+    graph = read_graph(lines(), settings)
     notes.say(
         f"{len(graph.names):,} nodes, {len(graph.neighbours):,} ways to go, "
         f"{len(graph.names) * settings.walks:,} walks"

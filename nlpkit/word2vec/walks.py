@@ -38,7 +38,7 @@ _SCALE = 1.0 / (1 << 53)
 class Graph:
     """Nodes by name, and the neighbours of each as one sorted stretch of an array.
 
-    >>> graph = read_graph([(1, "a b"), (2, "b c")], "edges", WalkSettings())
+    >>> graph = read_graph([("line 1", "a b"), ("line 2", "b c")], WalkSettings())
     >>> graph.names, graph.neighbours_of("b")
     (['a', 'b', 'c'], ['a', 'c'])
     """
@@ -55,8 +55,9 @@ class Graph:
         return [self.names[other] for other in found]
 
 
-def read_graph(lines: Iterable[tuple[int, str]], name: str, settings: WalkSettings) -> Graph:
-    """A graph from numbered lines of an edge list: two nodes, and perhaps a weight.
+def read_graph(lines: Iterable[tuple[str, str]], settings: WalkSettings) -> Graph:
+    """A graph from the lines of an edge list, each after where it stands: two nodes, and perhaps a
+    weight.
 
     Columns stand between tabs or spaces; empty lines and lines that begin with # are passed over.
     """
@@ -64,11 +65,10 @@ def read_graph(lines: Iterable[tuple[int, str]], name: str, settings: WalkSettin
     sources: list[int] = []
     targets: list[int] = []
     weights: list[float] = []
-    for number, line in lines:
+    for where, line in lines:
         if not line.strip() or line.startswith("#"):
             continue
         fields = line.rstrip("\r\n").split("\t") if "\t" in line else line.split()
-        where = f"{name}: line {number}"
         if len(fields) not in (2, 3):
             columns = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
             raise NlpkitError(
@@ -89,7 +89,7 @@ def read_graph(lines: Iterable[tuple[int, str]], name: str, settings: WalkSettin
                 f"{where}: some edges have a weight and some have none", hint="a weight for each"
             )
     if not sources:
-        raise NlpkitError(f"{name}: no edges in it", hint="node<TAB>node lines")
+        raise NlpkitError("no edges to walk on", hint="node<TAB>node lines")
     return build_graph(
         list(ids),
         np.array(sources, np.int64),
@@ -141,7 +141,7 @@ def random_walks(graph: Graph, settings: WalkSettings) -> Iterator[list[str]]:
 
     A walk ends early where no edge leads on. The same seed gives the same walks.
 
-    >>> graph = read_graph([(1, "a b")], "edges", WalkSettings())
+    >>> graph = read_graph([("line 1", "a b")], WalkSettings())
     >>> list(random_walks(graph, WalkSettings(walks=1, length=3)))
     [['a', 'b', 'a'], ['b', 'a', 'b']]
     """

@@ -14,8 +14,8 @@ from nlpkit.word2vec.walks import Graph, random_walks, read_graph
 
 
 def graph_of(text: str, **changes: object) -> Graph:
-    lines = enumerate(text.splitlines(), 1)
-    return read_graph(lines, "edges", WalkSettings(**changes))  # type: ignore[arg-type]
+    lines = [(f"edges: line {i}", line) for i, line in enumerate(text.splitlines(), 1)]
+    return read_graph(lines, WalkSettings(**changes))  # type: ignore[arg-type]
 
 
 @settings(max_examples=40, deadline=None)
