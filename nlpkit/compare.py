@@ -16,6 +16,7 @@ import numpy as np
 from nlpkit.errors import NlpkitError
 
 BLANK = "_"
+_NAMED = 5  # tokens that a picture names at one point
 
 
 @dataclass(frozen=True)
@@ -70,16 +71,18 @@ def compare(
     return sorted(rows, key=lambda row: -row.difference)
 
 
-def scatter_text(rows: Sequence[Compared], width: int = 79, height: int = 24) -> str:
+def scatter_text(
+    rows: Sequence[Compared], titles: tuple[str, str], width: int = 79, height: int = 24
+) -> str:
     """The scatter plot for a terminal: to the right likelier in the first, up in the second."""
     from nlpkit.vectors.plot import terminal_view
 
     points = _points(rows)
     middle = (points.max(axis=0) + points.min(axis=0)) / 2 if len(points) else 0.0
     centred = (points - middle) / max(float(np.abs(points - middle).max(initial=0.0)), 1e-9)
-    return terminal_view(
-        [row.token.strip() or repr(row.token) for row in rows], centred, width=width, height=height
-    )
+    labels = [row.token.strip() or repr(row.token) for row in rows]
+    drawn = terminal_view(labels, centred, width=width, height=height)
+    return f"{drawn}\nto the right: likelier in {titles[0]!r}; up: in {titles[1]!r}"
 
 
 def draw_scatter(rows: Sequence[Compared], titles: tuple[str, str], path: str) -> None:
@@ -104,9 +107,9 @@ def draw_scatter(rows: Sequence[Compared], titles: tuple[str, str], path: str) -
     axes.scatter(points[:, 0], points[:, 1], s=12, color="#2a78c2")
     low, high = points.min(), points.max()
     axes.plot([low, high], [low, high], color="#d9dce2", zorder=0)
-    for row, point in zip(rows, points.tolist(), strict=True):
+    for label, point in _labels(rows, points):
         axes.annotate(
-            row.token,
+            label,
             point,
             fontsize=7,
             parse_math=False,
@@ -116,6 +119,25 @@ def draw_scatter(rows: Sequence[Compared], titles: tuple[str, str], path: str) -
     axes.set_xlabel(f"log10 P: {titles[0]}", parse_math=False)
     axes.set_ylabel(f"log10 P: {titles[1]}", parse_math=False)
     save_figure(drawn, path)
+
+
+def _labels(rows: Sequence[Compared], points: np.ndarray) -> list[tuple[str, list[float]]]:
+    """What to write at which point; tokens at nearly the same one are named together.
+
+    >>> rows = [Compared("a", -1.0, -2.0), Compared("b", -1.0, -2.0), Compared("c", -5.0, -2.0)]
+    >>> [label for label, _ in _labels(rows, _points(rows))]
+    ['a, b', 'c']
+    """
+    grid = max(float(np.ptp(points, axis=0).max()), 1e-9) / 60  # about the height of a letter
+    together: dict[tuple[int, ...], list[int]] = {}
+    for number, cell in enumerate(np.round(points / grid).astype(int).tolist()):
+        together.setdefault(tuple(cell), []).append(number)
+    found = []
+    for numbers in together.values():
+        names = [rows[number].token.strip() or repr(rows[number].token) for number in numbers]
+        more = ", ..." if len(names) > _NAMED else ""
+        found.append((", ".join(names[:_NAMED]) + more, points[numbers[0]].tolist()))
+    return found
 
 
 def check_drawing(path: str) -> None:

@@ -36,6 +36,7 @@ from nlpkit.models.interpolation import interpolated
 from nlpkit.models.kneser_ney import kneser_ney
 from nlpkit.models.kneser_ney_counts import Scratch
 from nlpkit.models.seq2seq_cpu import CompiledDecoder
+from nlpkit.tasks.lm.novelty import novelty
 from nlpkit.vectors.cooccurrence import PairCounter
 from nlpkit.vectors.glove import GloveTrainer, Shards
 from nlpkit.vectors.settings import CountMethod, CountSettings
@@ -137,6 +138,8 @@ def ngrams() -> Results:
     trie = kneser_ney(ids, 3, 9, 0, Scratch(None, 1 << 15))  # several runs
     mixed = interpolated(ids[:2500], ids[2500:], 3, 9, 0)
     hashes = rolling_hashes(ids.astype(np.uint8), 5)
+    letters = ids.astype(np.uint8).tobytes()
+    shares, passages = novelty(letters[:2500], letters[2000:], [3, 8], 4)
     return {
         "words": trie.words,
         "links": trie.nodes[:, 2:],
@@ -144,6 +147,8 @@ def ngrams() -> Results:
         "next": trie.distribution(trie.context([3, 4])),
         "mixed": mixed.score(ids, mixed.start)[0],
         "hashes": hashes.view(np.int64),
+        "novelty": np.array(list(shares.values())),
+        "passages": np.array([[one.length, one.at, one.source] for one in passages]),
     }
 
 

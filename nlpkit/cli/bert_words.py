@@ -184,7 +184,7 @@ def compare(
     with open_output("-") as out:
         write_compared(out, rows, shown)
         if view:
-            out.write(scatter_text(rows) + "\n")
+            out.write(scatter_text(rows, (first, second)) + "\n")
     if plot is not None:
         draw_scatter(rows, (first, second), plot)
 

@@ -74,7 +74,7 @@ def compare(
             rows = rank(tokens, logs, others, count or None)
             write_compared(out, rows, chosen, number if pairs is not None else None, record)
             if view:
-                out.write(scatter_text(rows) + "\n")
+                out.write(scatter_text(rows, (left, right)) + "\n")
             if plot is not None:
                 draw_scatter(rows, (left, right), plot)
 
@@ -110,6 +110,11 @@ def _pairs(first: str | None, second: str | None, pairs: str | None) -> Iterator
         yield left, right
 
 
+def _shown(log: float, format: str) -> float | str:
+    """A probability; four decimals would make most of them 0."""
+    return float(f"{math.exp(log):.6g}") if format == "jsonl" else f"{math.exp(log):.3g}"
+
+
 def write_compared(
     out: Writer,
     rows: list[Compared],
@@ -122,8 +127,8 @@ def write_compared(
     listed = [
         (
             row.token if format == "jsonl" else on_one_line(row.token),
-            float(f"{math.exp(row.first):.6g}"),
-            float(f"{math.exp(row.second):.6g}"),
+            _shown(row.first, format),
+            _shown(row.second, format),
             round(row.difference, 4),
         )
         for row in rows

@@ -55,7 +55,6 @@ def novelty(
       $ nlpkit lm train sample_corpora/tales.txt -o 3gram.model --model ngram --order 3 -t word
       $ nlpkit lm novelty 3gram.model --train sample_corpora/tales.txt -n 300
     """
-    from nlpkit.tasks.lm.novelty import TrainingIndex
     from nlpkit.tasks.lm.novelty import novelty as measure
 
     options.use_threads(threads)
@@ -64,13 +63,12 @@ def novelty(
         raise NlpkitError(f"{len(known)} bytes of training text are too few", hint="the whole text")
     text = _bytes([sample]) if sample is not None else _write(model, max_tokens, temperature, seed)
     Notes().say(f"{len(text):,} bytes against {len(known):,} of the training text")
-    index = TrainingIndex(known)
     sizes = [size for size in _SIZES if size <= len(text)]
-    shares, found = measure(index, text, sizes, passages)
+    shares, found = measure(known, text, sizes, passages)
     yardstick = None
     if heldout is not None:
         other = _bytes(heldout)[: max(len(text), _LEAST)]
-        yardstick, _ = measure(index, other, sizes, 0)
+        yardstick, _ = measure(known, other, sizes, 0)
     with open_output("-") as out:
         sections, record = _report(shares, yardstick, [vars(one) for one in found])
         write_report(out, sections, record, rows_format(format))

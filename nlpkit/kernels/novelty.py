@@ -1,4 +1,7 @@
-"""Kernels that find what two texts share: rolling hashes, and how far a match goes on."""
+"""Kernels that find what two texts share: rolling hashes, a table of them, how far a match goes.
+
+The table has the windows of one text; the other, which may be long, is only read past it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BASE = np.uint64(0x9E3779B97F4A7C15)
-_MOST_TRIED = 64  # places with one hash that are looked at: common phrases have thousands
+_SPREAD = np.uint64(0xD6E8FEB86659FD93)
+_MOST_TRIED = 64  # windows of one hash that are looked at: a text may repeat itself for ever
 
 
 @kernel()
@@ -27,7 +31,7 @@ def _roll(data: NDArray[np.uint8], size: int, out: NDArray[np.uint64]) -> None:
             value -= power * (np.uint64(data[i - size]) + np.uint64(1))
         if i >= size - 1:
             mixed = value ^ (value >> np.uint64(32))
-            out[i - size + 1] = mixed * np.uint64(0xD6E8FEB86659FD93)
+            out[i - size + 1] = mixed * _SPREAD
 
 
 def rolling_hashes(data: NDArray[np.uint8], size: int) -> NDArray[np.uint64]:
@@ -43,50 +47,84 @@ def rolling_hashes(data: NDArray[np.uint8], size: int) -> NDArray[np.uint64]:
     return out
 
 
+@kernel(inline="always")
+def _slot(wanted: np.uint64, keys: NDArray[np.uint64], heads: NDArray[np.int64]) -> int:
+    """Where a hash stands in a table, or could be put."""
+    mask = len(keys) - 1
+    slot = np.int64(wanted >> np.uint64(20)) & mask
+    while heads[slot] >= 0 and keys[slot] != wanted:
+        slot = (slot + 1) & mask
+    return slot
+
+
 @kernel()
-def _extend(
-    known: NDArray[np.uint8],
-    data: NDArray[np.uint8],
-    order: NDArray[np.int64],
-    first: NDArray[np.int64],
-    last: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    sources: NDArray[np.int64],
+def insert_windows(
+    hashes: NDArray[np.uint64],  # (N,)
+    keys: NDArray[np.uint64],  # (slots,), a power of two greater than N
+    heads: NDArray[np.int64],  # (slots,), -1 where nothing is
+    following: NDArray[np.int64],  # (N,)
+    slots: NDArray[np.int64],  # (N,)
 ) -> None:
-    i = 0
-    while i < len(first):
-        best = np.int64(0)
-        source = np.int64(-1)
-        for place in range(first[i], min(last[i], first[i] + _MOST_TRIED)):
-            at = order[place]
-            length = np.int64(0)
-            while (
-                i + length < len(data)
-                and at + length < len(known)
-                and data[i + length] == known[at + length]
-            ):
-                length += 1
-            if length > best:
-                best = length
-                source = at
-        lengths[i] = best
-        sources[i] = source
-        # what is inside a long match need not be looked at again
-        i += max(np.int64(1), best // 2)
+    """Put windows into a table: the first of each hash, from each the next one of its hash."""
+    for i in range(len(hashes) - 1, -1, -1):
+        slot = _slot(hashes[i], keys, heads)
+        keys[slot] = hashes[i]
+        following[i] = heads[slot]
+        heads[slot] = i
+        slots[i] = slot
 
 
-def shared_length(
+@kernel()
+def mark_windows(
+    hashes: NDArray[np.uint64],
+    keys: NDArray[np.uint64],
+    heads: NDArray[np.int64],
+    found: NDArray[np.bool_],  # (slots,)
+) -> None:
+    """Mark the slots of a table whose hashes are among these."""
+    for i in range(len(hashes)):
+        slot = _slot(hashes[i], keys, heads)
+        if heads[slot] >= 0:
+            found[slot] = True
+
+
+@kernel()
+def extend_matches(
+    hashes: NDArray[np.uint64],  # of windows of the known text, from ``begin`` on
+    begin: int,
     known: NDArray[np.uint8],
-    data: NDArray[np.uint8],
-    order: NDArray[np.int64],
-    first: NDArray[np.int64],
-    last: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """From each place of a text, how many bytes also stand in a known text, and where.
-
-    ``order[first[i]:last[i]]`` are the places of the known text where a match may begin.
-    """
-    lengths = np.zeros(len(first), np.int64)
-    sources = np.full(len(first), -1, np.int64)
-    _extend(known, data, order, first, last, lengths, sources)
-    return lengths, sources
+    text: NDArray[np.uint8],
+    keys: NDArray[np.uint64],
+    heads: NDArray[np.int64],
+    following: NDArray[np.int64],
+    lengths: NDArray[np.int64],  # (N,), of the longest match from each place of the text
+    sources: NDArray[np.int64],  # (N,), where it stands in the known text
+) -> None:
+    """Follow each match of windows as far as both texts agree, and keep the longest."""
+    for i in range(len(hashes)):
+        slot = _slot(hashes[i], keys, heads)
+        at = begin + i
+        place = heads[slot]
+        tried = 0
+        while place >= 0 and tried < _MOST_TRIED:
+            best = lengths[place]
+            if place > 0 and sources[place - 1] == at - 1 and lengths[place - 1] - 1 > best:
+                lengths[place] = lengths[place - 1] - 1  # the rest of a match that is known
+                sources[place] = at
+            elif (
+                place + best < len(text)
+                and at + best < len(known)
+                and text[place + best] == known[at + best]  # or it is no longer than the best
+            ):
+                length = np.int64(0)
+                while (
+                    place + length < len(text)
+                    and at + length < len(known)
+                    and text[place + length] == known[at + length]
+                ):
+                    length += 1
+                if length > best:
+                    lengths[place] = length
+                    sources[place] = at
+            place = following[place]
+            tried += 1

@@ -142,7 +142,7 @@ def test_attention_is_json_and_a_picture(folder: Path, tmp_path: Path) -> None:
     ("text", "flags", "message"),
     [
         ("", [], "no text to train on"),
-        ("short", [], "too few for a block size of 64"),
+        ("short", [], "too few for --block-size 64"),
         (TEXT, ["--heads", "3"], "--heads 3 does not divide --dim 128"),
         (TEXT, ["--size", "huge"], "no size 'huge'"),
         (TEXT, ["--tokenizer", "none.json"], "no such subword model"),

@@ -57,7 +57,7 @@ def test_documents_of_subwords_are_kept_apart(tmp_path: Path, subwords: Subwords
 def test_empty_and_short_texts_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NlpkitError, match="no text"):
         tokenize_stream([], "byte", str(tmp_path))
-    with pytest.raises(NlpkitError, match="too few for a block size of 64"):
+    with pytest.raises(NlpkitError, match="too few for `block_size` 64"):
         split_stream(np.arange(100), 64, 0.1)
 
 

@@ -8,6 +8,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 
 from nlpkit.errors import NlpkitError
@@ -38,7 +40,7 @@ from nlpkit.tasks.lm.neurons import (
     token_features,
     word_features,
 )
-from nlpkit.tasks.lm.novelty import TrainingIndex
+from nlpkit.tasks.lm.novelty import Windows
 from nlpkit.tasks.lm.score import stream_losses
 from nlpkit.text.characters import Characters
 
@@ -342,12 +344,32 @@ def test_the_longest_shared_passages_are_those_that_were_copied() -> None:
     known = bytes(random.integers(97, 123, 5000).astype(np.uint8))
     fresh = bytes(random.integers(97, 123, 300).astype(np.uint8))
     text = fresh[:100] + known[1000:1200] + fresh[100:200] + known[50:110] + fresh[200:]
-    index = TrainingIndex(known)
-    found = index.passages(text, 3)
+    found = Windows(text, 16).passages(known, 3)
     assert [(passage.length, passage.source) for passage in found] == [(200, 1000), (60, 50)]
-    assert index.new_share(known[:500], 12) == 0
-    assert index.new_share(fresh, 12) == 1
-    assert 0.4 < index.new_share(text, 16) < 0.7
+    assert Windows(known[:500], 12).new_share(known) == 0
+    assert Windows(fresh, 12).new_share(known) == 1
+    assert 0.4 < Windows(text, 16).new_share(known) < 0.7
+
+
+@given(
+    st.text("ab", max_size=60).map(str.encode),
+    st.text("abc", max_size=200).map(str.encode),
+    st.integers(1, 20),
+)
+def test_novelty_is_that_of_a_plain_search(text: bytes, known: bytes, size: int) -> None:
+    windows = [text[i : i + size] for i in range(len(text) - size + 1)]
+    new = sum(window not in known for window in windows)
+    assert Windows(text, size).new_share(known) == pytest.approx(new / max(1, len(windows)))
+    for passage in Windows(text, 16).passages(known, 3):
+        copied = known[passage.source : passage.source + passage.length]
+        assert text[passage.at : passage.at + passage.length] == copied
+    longest = next((n for n in range(60, 15, -1) if has_shared(text, known, n)), 0)
+    best = Windows(text, 16).passages(known, 1)
+    assert (best[0].length if best else 0) == longest
+
+
+def has_shared(text: bytes, known: bytes, size: int) -> bool:
+    return any(text[i : i + size] in known for i in range(len(text) - size + 1))
 
 
 def test_features_of_words() -> None:

@@ -1,20 +1,26 @@
 """How much of what a model writes is copied: n-grams that are new, and the longest shared passages.
 
-Windows of n characters of the training text are hashed and sorted; a window of another text is
-copied if its hash is among them. Held-out text is the yardstick: it shares much with the training
-text, too, without having been copied. Windows are of bytes, so any two texts can be compared.
+Windows of n bytes of the text are put into a table by hash, then those of the training text, which
+may be long, go past it: a window is new if none of them has its hash. Held-out text is the
+yardstick: it shares much with the training text, too, without having been copied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from nlpkit.kernels.novelty import rolling_hashes, shared_length
+from nlpkit.kernels.novelty import (
+    extend_matches,
+    insert_windows,
+    mark_windows,
+    rolling_hashes,
+)
 
 _SHORTEST = 16  # bytes of a passage that is worth showing
+_PART = 1 << 16  # windows that are hashed at a time
 
 
 @dataclass(frozen=True)
@@ -27,56 +33,55 @@ class Passage:
     source: int  # in the training text
 
 
-class TrainingIndex:
-    """All windows of a training text, by hash.
+class Windows:
+    """All windows of a text, by hash.
 
-    >>> index = TrainingIndex(b"the cat sat on the mat and the dog sat on the log")
-    >>> round(index.new_share(b"the cat sat on a hat", 4), 2)
+    >>> windows = Windows(b"the cat sat on a hat", 4)
+    >>> round(windows.new_share(b"the cat sat on the mat and the dog sat on the log"), 2)
     0.29
     """
 
-    def __init__(self, data: bytes, step: int = _SHORTEST) -> None:
-        self.data = np.frombuffer(data, np.uint8)
-        self._step = step
-        self._tables: dict[int, np.ndarray] = {}
-        self._places: tuple[np.ndarray, np.ndarray] | None = None
+    def __init__(self, text: bytes, size: int) -> None:
+        self._text = text
+        self._data = np.frombuffer(text, np.uint8)
+        self._size = size
+        hashes = rolling_hashes(self._data, size)  # (N,)
+        room = 1 << (4 * len(hashes)).bit_length()
+        self._keys = np.zeros(room, np.uint64)
+        self._heads = np.full(room, -1)
+        self._following, self._slots = np.empty((2, len(hashes)), np.int64)
+        insert_windows(hashes, self._keys, self._heads, self._following, self._slots)
 
-    def _hashes(self, size: int) -> np.ndarray:
-        if size not in self._tables:
-            self._tables[size] = np.unique(rolling_hashes(self.data, size))
-        return self._tables[size]
+    def _passing(self, known: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """The hashes of the windows of another text, a part at a time, and where it begins."""
+        for begin in range(0, len(known) - self._size + 1, _PART):
+            yield begin, rolling_hashes(known[begin : begin + _PART + self._size - 1], self._size)
 
-    def new_share(self, text: bytes, size: int) -> float:
-        """The share of windows of ``size`` bytes that the training text does not have."""
-        data = np.frombuffer(text, np.uint8)
-        if len(data) < size:
-            return 0.0
-        wanted = rolling_hashes(data, size)
-        table = self._hashes(size)
-        if not len(table):
-            return 1.0
-        places = np.minimum(np.searchsorted(table, wanted), len(table) - 1)
-        return float((table[places] != wanted).mean())
+    def new_share(self, known: bytes) -> float:
+        """The share of windows that a known text does not have."""
+        found = np.zeros(len(self._keys), bool)
+        for _, hashes in self._passing(np.frombuffer(known, np.uint8)):
+            mark_windows(hashes, self._keys, self._heads, found)
+        return float(1 - found[self._slots].mean()) if len(self._slots) else 0.0
 
-    def passages(self, text: bytes, count: int = 5) -> list[Passage]:
-        """The longest passages that both have in common, none inside another."""
-        data = np.frombuffer(text, np.uint8)
-        if len(data) < self._step or len(self.data) < self._step:
-            return []
-        hashes, order = self._anchors()
-        wanted = rolling_hashes(data, self._step)
-        first = np.searchsorted(hashes, wanted, "left")
-        last = np.searchsorted(hashes, wanted, "right")
-        lengths, sources = shared_length(self.data, data, order, first, last)
-        return _longest(text, lengths, sources, count)
-
-    def _anchors(self) -> tuple[np.ndarray, np.ndarray]:
-        """The hashes of all windows of the training text, sorted, and where each stands."""
-        if self._places is None:
-            hashes = rolling_hashes(self.data, self._step)
-            order = np.argsort(hashes, kind="stable")
-            self._places = hashes[order], order.astype(np.int64)
-        return self._places
+    def passages(self, known: bytes, count: int = 5) -> list[Passage]:
+        """The longest passages that a known text has, too, none inside another."""
+        other = np.frombuffer(known, np.uint8)
+        lengths = np.zeros(len(self._slots), np.int64)
+        sources = np.full(len(self._slots), -1)
+        for begin, hashes in self._passing(other):
+            extend_matches(
+                hashes,
+                begin,
+                other,
+                self._data,
+                self._keys,
+                self._heads,
+                self._following,
+                lengths,
+                sources,
+            )
+        return _longest(self._text, lengths, sources, count)
 
 
 def _longest(text: bytes, lengths: np.ndarray, sources: np.ndarray, count: int) -> list[Passage]:
@@ -95,7 +100,8 @@ def _longest(text: bytes, lengths: np.ndarray, sources: np.ndarray, count: int) 
 
 
 def novelty(
-    index: TrainingIndex, text: bytes, sizes: Sequence[int], count: int
+    known: bytes, text: bytes, sizes: Sequence[int], count: int
 ) -> tuple[dict[int, float], list[Passage]]:
-    """The share of new n-grams by n, and the longest passages that are not new."""
-    return {size: index.new_share(text, size) for size in sizes}, index.passages(text, count)
+    """The share of new n-grams by n, and the ``count`` longest passages that are not new."""
+    shares = {size: Windows(text, size).new_share(known) for size in sizes}
+    return shares, Windows(text, _SHORTEST).passages(known, count) if count else []

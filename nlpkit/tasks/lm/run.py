@@ -73,9 +73,11 @@ class LmRun(Run):
             min_count=self.settings.min_count,
         )
         block = start.model.settings.block_size if start else self.settings.block_size
-        least = self.settings.order if self.settings.model == "ngram" else block
-        self.train_ids, self.validation = split_stream(self.ids, least, self.settings.val_fraction)
-        if self.settings.model == "ngram":
+        counted = self.settings.model == "ngram"
+        window = (self.settings.order, "order") if counted else (block, "block_size")
+        share = self.settings.val_fraction
+        self.train_ids, self.validation = split_stream(self.ids, window[0], share, window[1])
+        if counted:
             self._prepare_counting(codec)
         else:
             self._prepare(codec, start, device)

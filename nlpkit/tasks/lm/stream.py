@@ -123,22 +123,22 @@ def _number_characters(points: np.ndarray) -> TokenFile:
 
 
 def split_stream(
-    ids: np.ndarray, block_size: int, fraction: float
+    ids: np.ndarray, window: int, fraction: float, setting: str = "block_size"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The first part to train on, the last to validate; both hold at least a window.
+    """The first part to train on, the last to validate; both hold more tokens than a window.
 
-    A fraction of 0 leaves nothing to validate on.
+    A fraction of 0 leaves nothing to validate on. ``setting`` is what the window's size is called.
 
     >>> [part.tolist() for part in split_stream(np.arange(6), 1, 0.4)]
     [[0, 1, 2, 3], [4, 5]]
     """
     cut = len(ids) - round(fraction * len(ids))
     train, validation = ids[:cut], ids[cut:]
-    if min(len(train), len(validation) if fraction else len(ids)) <= block_size:
+    if min(len(train), len(validation) if fraction else len(ids)) <= window:
         raise NlpkitError(
-            f"{len(ids):,} tokens are too few for a block size of {block_size} "
-            f"and a validation part of {fraction:g}",
-            hint="more text or a smaller `block_size`",
+            f"{len(ids):,} {'token is' if len(ids) == 1 else 'tokens are'} too few for "
+            f"`{setting}` {window} and a validation part of {fraction:g}",
+            hint=f"more text or a smaller `{setting}`",
         )
     return train, validation
 
