@@ -8,8 +8,8 @@ Help stands between ``<!-- help: nlpkit tokenize -->`` and ``<!-- end -->``, eac
 block fenced as ``console`` a line of ``$ `` is a command (lines of ``> `` go on with it), and what
 it prints follows. The commands of a page run in order in one folder with the sample corpora.
 
-Between ``<!-- map: folders -->`` or ``<!-- map: files -->`` and ``<!-- end -->`` stands what the
-package is made of, by the first sentences of its docstrings; README.md has such a map, too.
+Between ``<!-- map: files -->`` and ``<!-- end -->`` stands what the package is made of, by the
+first sentences of its docstrings.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DOCS = Path(__file__).parent
 WIDTH = "100"
 NLPKIT = f"{shlex.quote(sys.executable)} -m nlpkit"
 BLOCK = re.compile(r"<!-- help: (nlpkit[\w -]*) -->\n(.*?)<!-- end -->", re.DOTALL)
-MAP = re.compile(r"<!-- map: (folders|files) -->\n(.*?)<!-- end -->", re.DOTALL)
+MAP = re.compile(r"<!-- map: files -->\n(.*?)<!-- end -->", re.DOTALL)
 PACKAGE = DOCS.parent / "nlpkit"
 CONSOLE = re.compile(r"^```console\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 
@@ -57,22 +57,18 @@ def fill(page: str, help_of: Callable[[str], str]) -> str:
 def fill_maps(page: str) -> str:
     """The page with every map of the package drawn anew."""
     return MAP.sub(
-        lambda match: (
-            f"<!-- map: {match[1]} -->\n"
-            f"```text\n{package_map(match[1] == 'files')}```\n<!-- end -->"
-        ),
-        page,
+        lambda match: f"<!-- map: files -->\n```text\n{package_map()}```\n<!-- end -->", page
     )
 
 
-def package_map(every_file: bool) -> str:
-    """Folders, and files of the package itself or all there are, each with its first sentence."""
+def package_map() -> str:
+    """Folders and files, each with its first sentence."""
     rows = [("nlpkit/", first_sentence(PACKAGE / "__init__.py"))]
     for path in sorted(PACKAGE.rglob("*.py")):
         depth = len(path.relative_to(PACKAGE).parts)
         if path.name == "__init__.py" and depth > 1:
             rows.append(("  " * (depth - 1) + path.parent.name + "/", first_sentence(path)))
-        elif not path.name.startswith("__") and (depth == 1 or every_file):
+        elif not path.name.startswith("__"):
             rows.append(("  " * depth + path.name, first_sentence(path)))
     return "".join(f"{name:<25}{text}".rstrip() + "\n" for name, text in rows)
 

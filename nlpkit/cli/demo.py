@@ -36,6 +36,7 @@ REVIEWS = (
     r"'horrible food!' awesome 'awesome services!' rocks 'poor work' \"couldn't have done better\""
 ).replace('\\"', '"')
 
+# steps, not seconds, so that a busy machine takes longer and does not learn less
 STEPS = [
     Step(
         "Words and punctuation",
@@ -80,7 +81,7 @@ STEPS = [
     ),
     Step(
         "A generator of names, and names that start with Mar and are in no list",
-        "nlpkit names train sample_corpora/names-en.txt -o names.model --max-time 20s"
+        "nlpkit names train sample_corpora/names-en.txt -o names.model --max-iters 300"
         " && nlpkit names sample names.model -n 5 --prefix Mar --novel --unique",
         "nlpkit names train sample_corpora/names-en.txt -o names.model --model ngram"
         " && nlpkit names sample names.model -n 5 --prefix Mar --novel --unique",
@@ -102,7 +103,7 @@ STEPS = [
     ),
     Step(
         "Dates into ISO 8601 by an encoder-decoder, and where its attention was",
-        "nlpkit seq2seq train sample_corpora/dates.tsv -t char -o dates.model --max-time 12s"
+        "nlpkit seq2seq train sample_corpora/dates.tsv -t char -o dates.model --max-iters 120"
         " && echo 'the 3rd of May, 1998' | nlpkit seq2seq predict dates.model"
         " && nlpkit seq2seq attention dates.model '3 May 1998'",
         "nlpkit seq2seq train sample_corpora/dates.tsv -t char -o dates.model --max-iters 5"
@@ -110,7 +111,7 @@ STEPS = [
     ),
     Step(
         "A small GPT learns to tell tales",
-        "nlpkit gpt train sample_corpora/tales.txt -o tales.model --max-time 30s"
+        "nlpkit gpt train sample_corpora/tales.txt -o tales.model --max-iters 150"
         " && nlpkit gpt sample tales.model 'Once upon a time' -n 200",
         "nlpkit gpt train sample_corpora/tales.txt -o tales.model --size nano --max-iters 20"
         " --eval-interval 20 && nlpkit gpt sample tales.model 'Once upon a time' -n 40",

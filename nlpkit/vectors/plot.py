@@ -146,16 +146,21 @@ def terminal_view(
     grid = [[" "] * width for _ in range(height)]
     columns = np.rint((points[:, 0] + 1) / 2 * (width - 1)).astype(int).tolist()
     rows = np.rint((1 - points[:, 1]) / 2 * (height - 1)).astype(int).tolist()
-    for row, column in zip(rows, columns, strict=True):
-        grid[row][column] = "·"
     for word, row, column in zip(words, rows, columns, strict=True):
-        line = grid[row]
-        # one cell more on the far side keeps two labels apart
-        for start, text in ((column, f"•{word}"), (column - len(word), f"{word}•")):
-            cells = range(start, start + len(text))
-            around = range(max(start - 1, 0), min(start + len(text) + 1, width))
-            free = all(line[cell] == " " or cell == column for cell in around)
-            if start >= 0 and cells[-1] < width and line[column] == "·" and free:
+        # to the right or to the left of its place; else one line or two farther up or down
+        places = [
+            (grid[near], start, text)
+            for near in (row, row - 1, row + 1, row - 2, row + 2)
+            if 0 <= near < height
+            for start, text in ((column, f"•{word}"), (column - len(word), f"{word}•"))
+            if start >= 0 and start + len(text) <= width
+        ]
+        for line, start, text in places:
+            # one cell more on both sides keeps two labels apart
+            if not "".join(line[max(start - 1, 0) : start + len(text) + 1]).strip():
                 line[start : start + len(text)] = text
                 break
+        else:
+            if grid[row][column] == " ":
+                grid[row][column] = "·"
     return "\n".join("".join(line).rstrip() for line in grid)
