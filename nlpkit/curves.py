@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 from nlpkit.plots import plot_losses, save_figure
@@ -24,6 +25,8 @@ def draw_curves(curves: Curves, path: str) -> None:
     drawn = Figure(figsize=(width, 4 if flows else 5), layout="constrained")
     axes = drawn.subplots(1, panels, squeeze=False)[0]
     plot_losses(axes[0], curves)
+    if len(curves) == 1:
+        axes[0].set_title(os.path.basename(os.path.normpath(next(iter(curves)))), parse_math=False)
     for name, records in flows.items():
         values = [max(_LEAST, value) for value in records[-1][DISTANCES]]
         axes[1].semilogy(range(len(values)), values, label=name)
