@@ -27,7 +27,6 @@ MEMORY_LIMIT = 1 << 30  # bytes for the table
 _FIRST_SLOTS = 1 << 16
 _ENTRY = 16  # bytes of a key and a count
 _ENTRIES_AT_ONCE = 1 << 20  # of a run, while runs are merged
-_WORDS_AT_ONCE = 1 << 20
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int32]
 
 _WALKS_AT_ONCE = 1024
-_MOST_NODES = 2**31 - 1
 _SCALE = 1.0 / (1 << 53)
 
 
