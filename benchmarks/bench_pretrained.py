@@ -4,7 +4,7 @@
     python benchmarks/bench_pretrained.py --only speed --data labelled.tsv --encoder HF_FOLDER
     python benchmarks/bench_pretrained.py --only pairs --pairs pairs.tsv --encoder HF_FOLDER
     python benchmarks/bench_pretrained.py --only bert --text corpus.txt --vocab-size 8192 \\
-        --seconds 1800 --save our.bert
+        --dim 192 --heads 6 --seconds 1800 --save our.bert
     python benchmarks/bench_pretrained.py --only transfer --train t.conllu --test d.conllu \\
         --data labelled.tsv --pretrained our.bert
     python benchmarks/bench_pretrained.py --only cold --encoder HF_FOLDER
@@ -58,7 +58,13 @@ def classify(train: Path, test: Path, model: Path, *flags: str) -> tuple[float, 
 
 def mean_of_seeds(seeds: int, train: Path, test: Path, model: Path, *flags: str) -> list[Any]:
     """Mean accuracy, its range, and mean seconds."""
-    found = [classify(train, test, model, *flags, "--seed", str(s + 1)) for s in range(seeds)]
+    return summary(
+        [classify(train, test, model, *flags, "--seed", str(s + 1)) for s in range(seeds)]
+    )
+
+
+def summary(found: list[tuple[float, float]]) -> list[Any]:
+    """Mean score, the range of scores, and mean seconds."""
     scores = [score for score, _ in found]
     seconds = statistics.mean(second for _, second in found)
     return [statistics.mean(scores), f"{min(scores):.1f}-{max(scores):.1f}", seconds]
@@ -174,7 +180,12 @@ def bench_bert(options: argparse.Namespace, folder: Path) -> None:
     codec = WordPiece.train(read_lines([options.text]), vocab_size=options.vocab_size)
     lines = encode_lines(read_lines([options.text]), codec)
     given = BertTraining(
-        max_time=options.seconds, recipe=options.recipe, dtype=options.dtype, val_fraction=0.02
+        max_time=options.seconds,
+        recipe=options.recipe,
+        dtype=options.dtype,
+        dim=options.dim,
+        heads=options.heads,
+        val_fraction=0.02,
     )
     bert_run = BertRun(lines, codec, given.resolve())
     bert_run.trainer._clock = time.process_time
@@ -189,34 +200,47 @@ def bench_bert(options: argparse.Namespace, folder: Path) -> None:
 def bench_transfer(options: argparse.Namespace, folder: Path) -> None:
     """The same tasks with and without pre-training, from few and from all examples."""
     pretrained = options.pretrained or make_bert(folder)
+    sources: list[tuple[str, list[str]]] = [
+        ("without", []),
+        ("--pretrained", ["--pretrained", pretrained]),
+    ]
     rows: list[list[Any]] = []
+
+    def add(task: str, source: str, found: list[Any]) -> None:
+        rows.append([task, source, *found])
+        print(*rows[-1], sep="\t", file=sys.stderr, flush=True)  # a long run is followed
+
     sentences = read(options.train, LayoutChoice())
     random.Random(1).shuffle(sentences)
     held = read(options.test, LayoutChoice()) if options.test else sentences[-len(sentences) // 5 :]
     learned = sentences if options.test else sentences[: -len(sentences) // 5]
-    test = folder / "test.tsv"
+    test, part = folder / "test.tsv", folder / "part.tsv"
     write_columns(held, test)
-    for share in (0.05, 1.0):
-        train = folder / "train.tsv"
-        write_columns(learned[: max(20, round(share * len(learned)))], train)
-        for name, flags in (("random weights", []), ("--pretrained", ["--pretrained", pretrained])):
-            scores = []
-            for seed in range(1, options.seeds + 1):
-                model = str(folder / "tagger.model")
-                common = ["-o", model, "-q", "--threads", "1", "--force", "--seed", str(seed)]
-                run(nlpkit_command("tag", "train", str(train), *common, *flags))
-                report, _ = run(nlpkit_command("tag", "evaluate", model, str(test), "--json"))
-                scores.append(quality(json.loads(report)))
-            rows.append([f"tags, {share:.0%} of the sentences", name, statistics.mean(scores)])
+    for share in (0.05,) if options.few else (0.05, 1.0):
+        write_columns(learned[: max(20, round(share * len(learned)))], part)
+        for name, flags in sources:
+            found = [
+                tag(part, test, folder / "t.model", *flags, "--seed", str(s + 1))
+                for s in range(options.seeds)
+            ]
+            add(f"tags, {share:.0%} of the sentences", name, summary(found))
     train, test = write_split(options.data, folder)
     texts = train.read_text(encoding="utf-8").splitlines(keepends=True)
-    for share in (0.1, 1.0):
-        part = folder / "part.tsv"
+    for share in (0.1,) if options.few else (0.1, 1.0):
         part.write_text("".join(texts[: round(share * len(texts))]), encoding="utf-8")
-        for name, flags in (("bag of words", []), ("--pretrained", ["--pretrained", pretrained])):
-            score = mean_of_seeds(options.seeds, part, test, folder / "c.model", *flags)[0]
-            rows.append([f"classes, {share:.0%} of the texts", name, score])
-    print_table(f"Transfer, {options.seeds} seeds", ["task", "from", "score"], rows)
+        for name, flags in sources:
+            found = mean_of_seeds(options.seeds, part, test, folder / "c.model", *flags)
+            add(f"classes, {share:.0%} of the texts", name, found)
+    columns = ["task", "from", "score", "range", "training CPU s"]
+    print_table(f"Transfer, {options.seeds} seeds", columns, rows)
+
+
+def tag(train: Path, test: Path, model: Path, *flags: str) -> tuple[float, float]:
+    """Accuracy (F1 of entities) in percent and CPU seconds of training a tagger."""
+    command = nlpkit_command("tag", "train", str(train), "-o", str(model), "--threads", "1")
+    _, seconds = run([*command, "-q", "--force", *flags])
+    report, _ = run(nlpkit_command("tag", "evaluate", str(model), str(test), "--json"))
+    return quality(json.loads(report)), seconds
 
 
 def bench_cold(options: argparse.Namespace, folder: Path) -> None:
@@ -253,7 +277,10 @@ def main() -> None:
     parser.add_argument("--vocab-size", type=int, default=2000)
     parser.add_argument("--recipe", choices=["modern", "bert"], default="modern")
     parser.add_argument("--dtype", choices=["auto", "float32", "bfloat16"], default="auto")
+    parser.add_argument("--dim", type=int, default=None, help="width of the BERT of --only bert")
+    parser.add_argument("--heads", type=int, default=None, help="its heads")
     parser.add_argument("--save", default=None, help="where to write the BERT of --only bert")
+    parser.add_argument("--few", action="store_true", help="--only transfer: not from all examples")
     parser.add_argument("--rounds", type=int, default=1, help="of --only speed")
     parser.add_argument("--steps", type=int, default=10, help="of training, of --only speed")
     parser.add_argument("--texts", type=int, default=400, help="to predict, of --only speed")

@@ -168,11 +168,9 @@ class StreamSequences:
         )
 
     def all(self, most: int) -> Sequences:
-        """Sequences that do not overlap, ``most`` of them spread over the stream."""
+        """Sequences that do not overlap, ``most`` of them; the first few are of all the stream."""
         places = np.arange(0, len(self.ids) - self._length + 2, self._length - 1)
-        if len(places) > most:
-            places = places[np.linspace(0, len(places) - 1, most).astype(int)]
-        return self.at(places)
+        return self.at(np.random.default_rng(self._seed).permutation(places)[:most])
 
 
 class SentencePairs:
