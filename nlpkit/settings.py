@@ -36,7 +36,7 @@ class Option:
     help: str
     low: float | None = None
     high: float | None = None
-    group: str = MODEL
+    group: str | None = MODEL  # None: where the help page puts its name
     flags: tuple[str, ...] = ()  # names on the command line; none is --field-name
     hidden_flags: tuple[str, ...] = ()  # older names, still taken
     metavar: str | None = None

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from nlpkit.errors import NlpkitError
-from nlpkit.settings import Option, options
+from nlpkit.settings import Option, option, options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +52,11 @@ def flag(default: Any, help: str, *names: str, **more: Any) -> Any:
 def argument(default: Any, help: str, **more: Any) -> Any:
     """An argument of one command; ``...`` is a required one."""
     return Declared(default, typer.Argument, (), {"help": help, **more})
+
+
+def flag_field(default: Any, help: str, *names: str, **more: Any) -> Any:
+    """A field of a dataclass of flags that several commands have; ``more`` is as in ``option``."""
+    return option(default, help, flags=names, **{"group": None, **more})
 
 
 def declare_flags(command: Callable[..., Any]) -> Callable[..., Any]:

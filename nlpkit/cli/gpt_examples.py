@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import argument, with_settings
+from nlpkit.cli.flags import argument, flag_field, with_settings
 from nlpkit.cli.output import open_output, rows_format
 from nlpkit.cli.reports import facts, write_report
 from nlpkit.errors import NlpkitError
@@ -19,21 +17,6 @@ from nlpkit.text.records import with_record
 if TYPE_CHECKING:
     from nlpkit.tasks.lm.examples import Example
 
-Template = Annotated[
-    str | None,
-    typer.Option(
-        "--template",
-        metavar="FILE",
-        help="Make prompts of the keys of each object: {question}; examples may come before.",
-    ),
-]
-MaxTokens = Annotated[
-    int, typer.Option("--max-tokens", "-n", min=1, max=limits.MANY, help="Longest answer.")
-]
-Stop = Annotated[
-    list[str] | None,
-    typer.Option("--stop", metavar="TEXT", help="End before this text; may be repeated."),
-]
 _AT_ONCE = 64  # prompts
 
 
@@ -41,9 +24,17 @@ _AT_ONCE = 64  # prompts
 class Asking:
     """Flags of both commands."""
 
-    template: Template = None
-    max_tokens: MaxTokens = 100
-    stop: Stop = None
+    template: str | None = flag_field(
+        None,
+        "Make prompts of the keys of each object: {question}; examples may come before.",
+        metavar="FILE",
+    )
+    max_tokens: int = flag_field(
+        100, "Longest answer.", "--max-tokens", "-n", low=1, high=limits.MANY
+    )
+    stop: list[str] | None = flag_field(
+        None, "End before this text; may be repeated.", metavar="TEXT"
+    )
     device: options.UseDevice = "auto"
     threads: options.Threads = 0
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import inspect_output, options
-from nlpkit.cli.flags import argument, flag, with_settings
+from nlpkit.cli.flags import argument, flag, flag_field, with_settings
 from nlpkit.cli.output import Writer, open_output
 from nlpkit.errors import NlpkitError, UsageError
 
@@ -19,47 +17,25 @@ if TYPE_CHECKING:
     from nlpkit.models.base import LanguageModel
 
 Show = Literal["steps", "gates", "attention", "positions", "neurons"]
-What = Annotated[
-    Show,
-    typer.Option(
-        "--show", help="What to look at; gates and neurons of recurrent models, the rest of GPTs."
-    ),
-]
-Layer = Annotated[
-    int | None,
-    typer.Option("--layer", min=1, max=limits.DEEPEST, help="Only this layer, from 1."),
-]
-Head = Annotated[
-    int | None,
-    typer.Option("--head", min=1, max=limits.DEEPEST, help="Only this attention head, from 1."),
-]
-Cell = Annotated[
-    int | None,
-    typer.Option(
-        "--cell", min=1, max=limits.WIDEST, help="Follow this unit, from 1, over the text."
-    ),
-]
-Count = Annotated[
-    int,
-    typer.Option(
-        "--count", "-n", "-k", min=1, max=1000, help="Expected tokens, or units, to show."
-    ),
-]
-Plot = Annotated[
-    str | None,
-    typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf; attention also .html."),
-]
 
 
 @dataclass(frozen=True)
 class View:
     """Which part is to be shown, and how."""
 
-    layer: Layer = None
-    head: Head = None
-    cell: Cell = None
-    count: Count = 5
-    plot: Plot = None
+    layer: int | None = flag_field(None, "Only this layer, from 1.", low=1, high=limits.DEEPEST)
+    head: int | None = flag_field(
+        None, "Only this attention head, from 1.", low=1, high=limits.DEEPEST
+    )
+    cell: int | None = flag_field(
+        None, "Follow this unit, from 1, over the text.", low=1, high=limits.WIDEST
+    )
+    count: int = flag_field(
+        5, "Expected tokens, or units, to show.", "--count", "-n", "-k", low=1, high=1000
+    )
+    plot: str | None = flag_field(
+        None, "Draw it: .png, .svg, .pdf; attention also .html.", metavar="FILE"
+    )
     format: inspect_output.Format = None
 
     @property
@@ -72,7 +48,9 @@ class View:
 class Wanted(View):
     """What is to be shown, for ``with_settings``."""
 
-    show: What = "steps"
+    show: Show = flag_field(
+        "steps", "What to look at; gates and neurons of recurrent models, the rest of GPTs."
+    )
 
 
 @with_settings(Wanted)

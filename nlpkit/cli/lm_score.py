@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
+from nlpkit.cli.flags import flag_field
 from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
 from nlpkit.cli.reports import facts, write_report
 from nlpkit.errors import NlpkitError
@@ -22,32 +21,22 @@ if TYPE_CHECKING:
 
 _STREAM = 1 << 12
 
-Lines = Annotated[bool, typer.Option("--lines", help="Score each line on its own.")]
-Tokens = Annotated[
-    bool,
-    typer.Option(
-        "--tokens", help="Show every token: as coloured text on a terminal, else as JSON lines."
-    ),
-]
-Stride = Annotated[
-    int | None,
-    typer.Option(
-        "--stride",
-        min=1,
-        max=limits.LONGEST,
-        help="Tokens from window to window.",
-        show_default="half a block",
-    ),
-]
-
 
 @dataclass(frozen=True)
 class Scoring:
     """Flags of ``score``."""
 
-    lines: Lines = False
-    tokens: Tokens = False
-    stride: Stride = None
+    lines: bool = flag_field(False, "Score each line on its own.")
+    tokens: bool = flag_field(
+        False, "Show every token: as coloured text on a terminal, else as JSON lines."
+    )
+    stride: int | None = flag_field(
+        None,
+        "Tokens from window to window.",
+        low=1,
+        high=limits.LONGEST,
+        shown_default="half a block",
+    )
     format: options.RowsFormat = None
 
 

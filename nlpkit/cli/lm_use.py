@@ -11,6 +11,7 @@ import typer
 
 from nlpkit import textio
 from nlpkit.cli import options
+from nlpkit.cli.flags import flag_field
 from nlpkit.cli.output import Notes, Writer, open_output
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.generate.settings import SamplingSettings
@@ -25,56 +26,6 @@ Prompt = Annotated[
     str | None,
     typer.Argument(metavar="PROMPT", help="Text to go on from; - reads one per line."),
 ]
-PromptFile = Annotated[
-    str | None,
-    typer.Option("--prompt-file", metavar="FILE", help="Go on from the whole of a file."),
-]
-Prompts = Annotated[
-    str | None,
-    typer.Option(
-        "--prompts",
-        metavar="FILE",
-        help="Go on from each prompt of a file of JSON lines; they may have several lines.",
-    ),
-]
-Stop = Annotated[
-    list[str] | None,
-    typer.Option("--stop", metavar="TEXT", help="End before this text; may be repeated."),
-]
-Stream = Annotated[
-    bool | None,
-    typer.Option(
-        "--stream/--no-stream", help="Show tokens as they come.", show_default="on a terminal"
-    ),
-]
-LogitBias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--logit-bias",
-        metavar="TOKEN=N",
-        help="Add a number to the logit of a token; -100 forbids it. May be repeated.",
-    ),
-]
-SampleFormat = Annotated[
-    Literal["text", "jsonl"] | None,
-    typer.Option("--format", "-f", help="text: prompt and text; jsonl: one object per text."),
-]
-Stats = Annotated[bool, typer.Option("--stats", help="Say how fast it was, on stderr.")]
-Interactive = Annotated[
-    bool,
-    typer.Option(
-        "--interactive", "-i", help="A conversation on a terminal; Ctrl-C stops a sentence."
-    ),
-]
-Turn = Annotated[
-    str | None,
-    typer.Option(
-        "--turn",
-        metavar="TEMPLATE",
-        help="What a turn of --interactive looks like; {text} is what was typed.",
-        show_default="{text}",
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -82,15 +33,36 @@ class Request:
     """Flags of ``sample``, besides how to draw."""
 
     prompt: Prompt = None
-    prompt_file: PromptFile = None
-    prompts: Prompts = None
-    stop: Stop = None
-    logit_bias: LogitBias = None
-    interactive: Interactive = False
-    turn: Turn = None
-    stream: Stream = None
-    format: SampleFormat = None
-    stats: Stats = False
+    prompt_file: str | None = flag_field(None, "Go on from the whole of a file.", metavar="FILE")
+    prompts: str | None = flag_field(
+        None,
+        "Go on from each prompt of a file of JSON lines; they may have several lines.",
+        metavar="FILE",
+    )
+    stop: list[str] | None = flag_field(
+        None, "End before this text; may be repeated.", metavar="TEXT"
+    )
+    logit_bias: list[str] | None = flag_field(
+        None,
+        "Add a number to the logit of a token; -100 forbids it. May be repeated.",
+        metavar="TOKEN=N",
+    )
+    interactive: bool = flag_field(
+        False, "A conversation on a terminal; Ctrl-C stops a sentence.", "--interactive", "-i"
+    )
+    turn: str | None = flag_field(
+        None,
+        "What a turn of --interactive looks like; {text} is what was typed.",
+        metavar="TEMPLATE",
+        shown_default="{text}",
+    )
+    stream: bool | None = flag_field(
+        None, "Show tokens as they come.", "--stream/--no-stream", shown_default="on a terminal"
+    )
+    format: Literal["text", "jsonl"] | None = flag_field(
+        None, "text: prompt and text; jsonl: one object per text.", "--format", "-f"
+    )
+    stats: bool = flag_field(False, "Say how fast it was, on stderr.")
     seed: options.Seed = 1
 
     @property

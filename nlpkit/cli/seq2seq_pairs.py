@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nlpkit.cli.flags import flag_field
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.options import Decoding, resolve_inputs
 from nlpkit.settings import DATA
@@ -36,27 +37,6 @@ TargetFile = Annotated[
         "--target", metavar="FILE", help="Their targets, one per line.", rich_help_panel=DATA
     ),
 ]
-SourceColumns = Annotated[
-    str | None,
-    typer.Option(
-        "--source-columns",
-        metavar="N,N",
-        help="Columns of the source, from 1: text, then features such as V;PST.",
-        show_default="1",
-        rich_help_panel=DATA,
-    ),
-]
-TargetColumn = Annotated[
-    int | None,
-    typer.Option(
-        "--target-column",
-        min=1,
-        max=10_000,
-        help="Column of the target.",
-        show_default="2",
-        rich_help_panel=DATA,
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -66,8 +46,16 @@ class PairFlags:
     pairs: Pairs = None
     source: SourceFile = None
     target: TargetFile = None
-    source_columns: SourceColumns = None
-    target_column: TargetColumn = None
+    source_columns: str | None = flag_field(
+        None,
+        "Columns of the source, from 1: text, then features such as V;PST.",
+        metavar="N,N",
+        shown_default="1",
+        group=DATA,
+    )
+    target_column: int | None = flag_field(
+        None, "Column of the target.", low=1, high=10_000, shown_default="2", group=DATA
+    )
 
     def columns(self) -> Columns | None:
         """What the two flags say, if anything."""

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
-
-import typer
 
 from nlpkit import settings as limits
 from nlpkit import textio
@@ -17,14 +14,12 @@ from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.settings import AlignSettings
 
-First = Annotated[str, typer.Argument(metavar="A", help="The vectors that are turned.")]
-Second = Annotated[str, typer.Argument(metavar="B", help="The vectors in whose space they end.")]
-
 
 @with_settings(AlignSettings)
 def align(
-    first: First,
-    second: Second,
+    *,
+    first: str = argument(..., "The vectors that are turned.", metavar="A"),
+    second: str = argument(..., "The vectors in whose space they end.", metavar="B"),
     output: shared.NewVectors,
     settings: AlignSettings,
     dictionary: str | None = flag(
