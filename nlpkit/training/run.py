@@ -20,7 +20,7 @@ belongs to the run and what comes out of it:
             return modeldir.data_hash(...)
 
         def result(self):  # when the best weights are in the model
-            return MyModel(self.model, config=modeldir.ModelConfig(...))
+            return MyModel(self.model, config=self.model_config(KIND, {...}, {"accuracy": 0.9}))
 
 From Python ``MyRun(...).train()`` gives the model. A command draws it: ``draw_run(run, output,
 notes, resume=resume, force=force)`` of ``cli/progress_training.py``. Both write a model whole
@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any
 
 from nlpkit import folders
 from nlpkit.errors import NlpkitError
-from nlpkit.modeldir import checkpoint_path
+from nlpkit.modeldir import ModelConfig, checkpoint_path
 from nlpkit.signals import ask_to_stop
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class Stopped(Exception):
 class Run:
     """A training under way; see above. Of an n-gram model, which is counted, trainer is None."""
 
+    settings: Any
     trainer: Trainer | None = None
     processes: Processes | None = None  # of torchrun: the first one saves and writes
     unit = "tokens"  # of the speed
@@ -104,6 +105,13 @@ class Run:
         Training goes on afterwards, so nothing that it needs may be changed.
         """
         return self.result()
+
+    def model_config(
+        self, kind: str, settings: dict[str, Any], metrics: dict[str, float]
+    ) -> ModelConfig:
+        """What ``config.json`` says of a model that comes out of this run."""
+        seed = self.settings.seed
+        return ModelConfig(kind, settings, seed=seed, data_hash=self.data_hash(), metrics=metrics)
 
     # --- by the trainer, unless a run has its own ------------------------------------------------
 

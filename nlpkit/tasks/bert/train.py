@@ -222,13 +222,7 @@ class BertRun(Run):
         bert = BertModel(self.model.eval(), self.codec)
         recorded = {n: v for n, v in asdict(self.settings).items() if v is not None}
         recorded.pop("muon_lr")
-        bert.config = modeldir.ModelConfig(
-            kind=registry.BERT,
-            settings={**recorded, **bert.describe()},
-            seed=self.settings.seed,
-            data_hash=self.data_hash(),
-            metrics=metrics,
-        )
+        bert.config = self.model_config(registry.BERT, {**recorded, **bert.describe()}, metrics)
         return bert
 
 

@@ -64,13 +64,7 @@ class AnyClassifierRun(Run):
         if self.trainer.counters.best_loss is not None:
             metrics["dev_accuracy"] = 1 - self.trainer.counters.best_loss
         classifier = self.classifier()
-        classifier.config = modeldir.ModelConfig(
-            kind=CLASSIFIER,
-            settings=classifier.describe(),
-            seed=self.settings.seed,
-            data_hash=self.data_hash(),
-            metrics=metrics,
-        )
+        classifier.config = self.model_config(CLASSIFIER, classifier.describe(), metrics)
         return classifier
 
     def data_hash(self) -> str:

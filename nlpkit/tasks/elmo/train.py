@@ -181,15 +181,13 @@ class ElmoRun(Run):
         unknown = self.vocab.ids[UNK]
         shares = self._targets[self.sentences.lines.ids] == unknown
         elmo = ElmoModel(self.model.eval(), self.vocab)
-        elmo.config = modeldir.ModelConfig(
-            kind=registry.ELMO,
-            settings={
+        elmo.config = self.model_config(
+            registry.ELMO,
+            {
                 **{n: v for n, v in asdict(self.settings).items() if v is not None},
                 "architecture": self.architecture.to_dict(),
             },
-            seed=self.settings.seed,
-            data_hash=self.data_hash(),
-            metrics={
+            {
                 **({} if best is None else {"heldout_loss": best}),
                 "unknown_words": float(shares.mean()),
             },

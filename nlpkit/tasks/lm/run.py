@@ -149,16 +149,14 @@ class LmRun(Run):
 
     def _describe(self, loss: float | None, more: dict[str, Any]) -> None:
         """How the model came about, for ``config.json`` and in words."""
-        self.model.config = modeldir.ModelConfig(
-            kind=self.model.kind,
-            settings={
+        self.model.config = self.model_config(
+            self.model.kind,
+            {
                 **recorded_settings(self.settings),
                 **more,
                 "architecture": self.model.model.settings.to_dict(),
             },
-            seed=self.settings.seed,
-            data_hash=self.data_hash(),
-            metrics={} if loss is None else {"heldout_loss": loss},
+            {} if loss is None else {"heldout_loss": loss},
         )
         self.outcome = "" if loss is None else f"held-out loss {loss:.4f} nats per token; "
 

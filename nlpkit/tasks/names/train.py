@@ -134,10 +134,6 @@ class NamesRun(Run):
         # by the names of settings, so that the file serves as a file of settings
         recorded = {name: value for name, value in vars(self.settings).items() if value is not None}
         recorded.pop("muon_lr")
-        self.named.config = modeldir.ModelConfig(
-            kind=NAMES,
-            settings={**recorded, "architecture": self.named.model.settings.to_dict()},
-            seed=self.settings.seed,
-            data_hash=self.data_hash(),
-            metrics=metrics,
+        self.named.config = self.model_config(
+            NAMES, {**recorded, "architecture": self.named.model.settings.to_dict()}, metrics
         )

@@ -136,12 +136,8 @@ class QaRun(Run):
 
     def _described(self, threshold: float | None, metrics: dict[str, float]) -> QaModel:
         model = QaModel(self.network.eval(), self.settings, threshold)
-        model.config = modeldir.ModelConfig(
-            kind=registry.QA,
-            settings=model.describe(),
-            seed=self.settings.seed,
-            data_hash=self.data_hash(),
-            metrics={"questions": len(self.questions), **metrics},
+        model.config = self.model_config(
+            registry.QA, model.describe(), {"questions": len(self.questions), **metrics}
         )
         return model
 

@@ -107,13 +107,7 @@ class AnyTaggerRun(Run):
         best = self.trainer.counters.best_loss
         if best is not None:
             metrics["dev_f1" if self.data.scheme else "dev_accuracy"] = 1 - best
-        tagger.config = modeldir.ModelConfig(
-            kind=TAGGER,
-            settings=tagger.describe(),
-            seed=self.settings.seed,
-            data_hash=self.data_hash(),
-            metrics=metrics,
-        )
+        tagger.config = self.model_config(TAGGER, tagger.describe(), metrics)
         return tagger
 
     def data_hash(self) -> str:
