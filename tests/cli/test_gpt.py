@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from model_files import without_manifest
 from typer.testing import CliRunner, Result
+from warm import Warm
 
 from nlpkit.cli.main import app
 from nlpkit.text.subwords import Subwords
@@ -69,14 +68,13 @@ def test_prompt_file_stop_and_int8(folder: Path) -> None:
     assert json.loads(cut)["finish"] == "stop"
 
 
-def test_low_precision_trains_or_says_that_the_processor_cannot(folder: Path) -> None:
-    flags = ["-o", str(folder / "low"), "--max-iters", "2", "--dtype", "bfloat16", *SMALL]
-    command = [sys.executable, "-m", "nlpkit", "gpt", "train", str(folder / "text.txt"), *flags]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        assert done.returncode == 1
-        assert "error: this processor cannot compute in bfloat16" in done.stderr
-    assert (folder / "low").exists() == (done.returncode == 0)
+def test_low_precision_trains_or_says_that_the_processor_cannot(folder: Path, warm: Warm) -> None:
+    flags = ["-o", "low", "--max-iters", "2", "--dtype", "bfloat16", *SMALL]
+    done = warm.run(folder, "gpt", "train", "text.txt", *flags)
+    if done.code:
+        assert done.code == 1
+        assert "error: this processor cannot compute in bfloat16" in done.err
+    assert (folder / "low").exists() == (done.code == 0)
 
 
 def test_score_prints_perplexity_for_all_or_by_line(folder: Path) -> None:

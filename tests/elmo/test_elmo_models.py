@@ -282,7 +282,7 @@ def test_options_are_read_strictly(tmp_path: Path, change: dict[str, Any], messa
 def test_both_directions_learn_to_predict_their_next_word() -> None:
     lines = [["one", "two", "three", "four"], ["red", "green", "blue"]] * 40
     settings = ElmoSettings(
-        dim=12, hidden=16, filters=16, epochs=40, batch_tokens=100, lr=0.02, dropout=0.0,
+        dim=12, hidden=16, filters=16, epochs=12, batch_tokens=100, lr=0.05, dropout=0.0,
         min_count=1, val_fraction=0.1,
     )  # fmt: skip
     run = ElmoRun(Sentences.read(lines), settings)
