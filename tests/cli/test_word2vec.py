@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_runner import NLPKIT, Runner
+from warm import Fault, Warm
 
 from nlpkit import modeldir
 from nlpkit.samples import sample_folder
@@ -51,36 +51,18 @@ def test_one_thread_gives_the_same_bytes_from_a_file_and_from_a_pipe(
     assert matrices(run.folder / "a") != matrices(run.folder / "c")
 
 
-def interrupt(run: Runner, corpus: bytes, how: signal.Signals, *more: str) -> subprocess.Popen[str]:
-    """Begin a run that would take minutes, and send it a signal once it has a checkpoint or 3 s."""
+ENDLESS = ["word2vec", "train", "text.txt", "-o", "m", "--dim", "16", "--threads", "1"]
+ENDLESS += ["--epochs", "100000"]
+
+
+def test_ctrl_c_saves_a_checkpoint_and_says_how_to_go_on(
+    run: Runner, corpus: bytes, warm: Warm
+) -> None:
     run.write("text.txt", corpus)
-    command = [*NLPKIT, "word2vec", "train", "text.txt", "-o", "m", "--dim", "16"]
-    process = subprocess.Popen(
-        [*command, "--threads", "1", "--epochs", "100000", *more],
-        cwd=run.folder,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    # the first line comes when the text is read; training begins after it
-    assert "words" in process.stderr.readline()
-    checkpoint = run.folder / "m.checkpoint"
-    for _ in range(600):
-        time.sleep(0.1)
-        if how is signal.SIGINT or modeldir.is_model(checkpoint):
-            break
-    if how is signal.SIGINT:
-        time.sleep(3)
-    os.kill(process.pid, how)
-    return process
-
-
-def test_ctrl_c_saves_a_checkpoint_and_says_how_to_go_on(run: Runner, corpus: bytes) -> None:
-    process = interrupt(run, corpus, signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert "--resume" in err
-    assert "Traceback" not in err
+    done = warm.run(run.folder, *ENDLESS, fault=Fault(signal=signal.SIGINT, after_steps=1))
+    assert done.code == 130, done.err
+    assert "--resume" in done.err
+    assert "Traceback" not in done.err
     assert modeldir.is_model(run.folder / "m.checkpoint")
     assert not (run.folder / "m").exists()
 
@@ -88,8 +70,12 @@ def test_ctrl_c_saves_a_checkpoint_and_says_how_to_go_on(run: Runner, corpus: by
 def test_a_killed_run_leaves_its_last_checkpoint_and_no_half_model(
     run: Runner, corpus: bytes
 ) -> None:
-    process = interrupt(run, corpus, signal.SIGKILL, "--checkpoint-every", "0.5s")
-    process.communicate(timeout=60)
+    run.write("text.txt", corpus)
+    command = [*NLPKIT, *ENDLESS, "--checkpoint-every", "0.5s"]
+    with subprocess.Popen(command, cwd=run.folder, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and not modeldir.is_model(run.folder / "m.checkpoint"):
+            time.sleep(0.1)
+        process.kill()
     assert process.returncode == -signal.SIGKILL
     assert not (run.folder / "m").exists()
     config = modeldir.load_config(run.folder / "m.checkpoint", kind="word2vec-checkpoint")
