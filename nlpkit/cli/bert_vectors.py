@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from nlpkit import modeldir, textio
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.bert_options import Bert, Layer, check_layer, open_model, read_texts, say_long
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes, open_output, write_rows
 from nlpkit.errors import NlpkitError
@@ -28,31 +26,21 @@ def embed(
     *,
     model: Bert,
     inputs: options.Inputs = None,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="JSON lines, .npy, .npz, or else a folder for nlpkit vectors; - is standard "
-            "output.",
-        ),
-    ] = "-",
-    tokens: Annotated[
-        bool, typer.Option("--tokens", help="A vector for each token, not for each line.")
-    ] = False,
-    pooling: Annotated[
-        Literal["mean", "cls", "max"] | None,
-        typer.Option(
-            "--pooling",
-            help="What a line's vector is: the mean or maximum of its states, or that of [CLS].",
-            show_default="the folder's, else mean",
-        ),
-    ] = None,
+    output: str = flag(
+        "-",
+        "JSON lines, .npy, .npz, or else a folder for nlpkit vectors; - is standard output.",
+        "--output",
+        "-o",
+        metavar="FILE",
+    ),
+    tokens: bool = flag(False, "A vector for each token, not for each line."),
+    pooling: Literal["mean", "cls", "max"] | None = flag(
+        None,
+        "What a line's vector is: the mean or maximum of its states, or that of [CLS].",
+        show_default="the folder's, else mean",
+    ),
     layer: Layer = None,
-    normalize: Annotated[
-        bool, typer.Option("--normalize", help="Vectors of length 1, whatever the folder says.")
-    ] = False,
+    normalize: bool = flag(False, "Vectors of length 1, whatever the folder says."),
     reading: Reading,
     force: options.Force = False,
     use: options.Use,
@@ -174,11 +162,10 @@ def _save(
 def similarity(
     *,
     model: Bert,
-    first: Annotated[
-        str | None,
-        typer.Argument(metavar="TEXT", help="A text; without one, pairs are read from lines."),
-    ] = None,
-    second: Annotated[str | None, typer.Argument(metavar="OTHER", help="Another text.")] = None,
+    first: str | None = argument(
+        None, "A text; without one, pairs are read from lines.", metavar="TEXT"
+    ),
+    second: str | None = argument(None, "Another text.", metavar="OTHER"),
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
     display: options.Rows,
@@ -232,9 +219,7 @@ def index(
     *,
     model: Bert,
     inputs: options.Inputs = None,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="INDEX", help="The folder to write.")
-    ],
+    output: str = flag(..., "The folder to write.", "--output", "-o", metavar="INDEX"),
     reading: Reading,
     force: options.Force = False,
     use: options.Use,
@@ -277,25 +262,14 @@ def _index(
 @with_settings(Reading, options.Rows, options.Use)
 def search(
     *,
-    source: Annotated[
-        str,
-        typer.Argument(metavar="INDEX", help="From nlpkit bert index; with INPUT, a model."),
-    ],
-    query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="What to look for; - reads one from each line.")
-    ],
-    inputs: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="INPUT", help="Files to search without an index.", show_default=False
-        ),
-    ] = None,
-    number: Annotated[
-        int,
-        typer.Option(
-            "--count", "--number", "-n", metavar="N", min=1, max=limits.MANY, help="Lines to show."
-        ),
-    ] = 10,
+    source: str = argument(..., "From nlpkit bert index; with INPUT, a model.", metavar="INDEX"),
+    query: str = argument(..., "What to look for; - reads one from each line.", metavar="QUERY"),
+    inputs: list[str] | None = argument(
+        None, "Files to search without an index.", metavar="INPUT", show_default=False
+    ),
+    number: int = flag(
+        10, "Lines to show.", "--count", "--number", "-n", metavar="N", min=1, max=limits.MANY
+    ),
     reading: Reading,
     display: options.Rows,
     use: options.Use,

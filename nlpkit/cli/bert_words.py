@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.bert_options import Bert, Layer, check_layer, open_model, read_texts
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.output import Notes, open_output, write_rows
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.text.records import Reading, with_record
@@ -24,39 +22,21 @@ _COLUMNS = ("probability", "tokens", "text")
 def fill(
     *,
     model: Bert,
-    text: Annotated[
-        str | None,
-        typer.Argument(metavar="TEXT", help="A text with [MASK]; - reads one from each line."),
-    ] = None,
-    number: Annotated[
-        int,
-        typer.Option(
-            "--count", "--number", "-n", metavar="N", min=1, max=limits.MANY, help="Answers."
-        ),
-    ] = 5,
-    order: Annotated[
-        Literal["best", "left", "beam"],
-        typer.Option(
-            "--order",
-            help="How several masks are filled: the surest first, from left to right, or so with "
-            "a beam of fillings.",
-        ),
-    ] = "best",
-    beam: Annotated[
-        int | None,
-        typer.Option(
-            "--beam",
-            metavar="N",
-            min=1,
-            max=1000,
-            help="Width of --order beam.",
-            show_default="5",
-        ),
-    ] = None,
-    targets: Annotated[
-        str | None,
-        typer.Option("--targets", metavar="A,B,...", help="Only these words, for one mask."),
-    ] = None,
+    text: str | None = argument(
+        None, "A text with [MASK]; - reads one from each line.", metavar="TEXT"
+    ),
+    number: int = flag(
+        5, "Answers.", "--count", "--number", "-n", metavar="N", min=1, max=limits.MANY
+    ),
+    order: Literal["best", "left", "beam"] = flag(
+        "best",
+        "How several masks are filled: the surest first, from left to right, or so with "
+        "a beam of fillings.",
+    ),
+    beam: int | None = flag(
+        None, "Width of --order beam.", metavar="N", min=1, max=1000, show_default="5"
+    ),
+    targets: str | None = flag(None, "Only these words, for one mask.", metavar="A,B,..."),
     reading: Reading,
     display: options.Rows,
     use: options.Use,
@@ -133,27 +113,22 @@ def _write_fillings(
 def compare(
     *,
     model: Bert,
-    first: Annotated[str, typer.Argument(metavar="TEXT", help="A text with one [MASK].")],
-    second: Annotated[str, typer.Argument(metavar="OTHER", help="Another text with one.")],
-    count: Annotated[
-        int,
-        typer.Option(
-            "--count",
-            "-n",
-            "-k",
-            metavar="N",
-            min=0,
-            max=10_000_000,
-            help="Tokens that are likeliest in either text; 0 is all.",
-        ),
-    ] = 30,
-    plot: Annotated[
-        str | None,
-        typer.Option(
-            "--plot", metavar="FILE", help="Draw both likelihoods: .png, .svg, .pdf or .html."
-        ),
-    ] = None,
-    view: Annotated[bool, typer.Option("--view", help="Draw them here, with characters.")] = False,
+    first: str = argument(..., "A text with one [MASK].", metavar="TEXT"),
+    second: str = argument(..., "Another text with one.", metavar="OTHER"),
+    count: int = flag(
+        30,
+        "Tokens that are likeliest in either text; 0 is all.",
+        "--count",
+        "-n",
+        "-k",
+        metavar="N",
+        min=0,
+        max=10_000_000,
+    ),
+    plot: str | None = flag(
+        None, "Draw both likelihoods: .png, .svg, .pdf or .html.", metavar="FILE"
+    ),
+    view: bool = flag(False, "Draw them here, with characters."),
     display: options.Rows,
     use: options.Use,
 ) -> None:
@@ -194,7 +169,7 @@ def score(
     *,
     model: Bert,
     inputs: options.Inputs = None,
-    tokens: Annotated[bool, typer.Option("--tokens", help="Also each token's (JSON).")] = False,
+    tokens: bool = flag(False, "Also each token's (JSON)."),
     reading: Reading,
     display: options.Rows,
     use: options.Use,
@@ -238,27 +213,19 @@ def score(
 def senses(
     *,
     model: Bert,
-    word: Annotated[str, typer.Argument(metavar="WORD", help="The word, in any letter case.")],
+    word: str = argument(..., "The word, in any letter case.", metavar="WORD"),
     inputs: options.Inputs = None,
-    count: Annotated[
-        int | None,
-        typer.Option(
-            "--senses",
-            metavar="N",
-            min=1,
-            max=1000,
-            help="So many groups.",
-            show_default="as many as the vectors show, up to 6",
-        ),
-    ] = None,
-    examples: Annotated[
-        int,
-        typer.Option("--examples", metavar="N", min=1, max=limits.MANY, help="Lines of each."),
-    ] = 3,
-    limit: Annotated[
-        int,
-        typer.Option("--limit", metavar="N", min=1, max=limits.MANY, help="Occurrences to read."),
-    ] = 2000,
+    count: int | None = flag(
+        None,
+        "So many groups.",
+        "--senses",
+        metavar="N",
+        min=1,
+        max=1000,
+        show_default="as many as the vectors show, up to 6",
+    ),
+    examples: int = flag(3, "Lines of each.", metavar="N", min=1, max=limits.MANY),
+    limit: int = flag(2000, "Occurrences to read.", metavar="N", min=1, max=limits.MANY),
     layer: Layer = None,
     reading: Reading,
     display: options.Rows,
