@@ -37,3 +37,16 @@ def forget_optimizers() -> None:
         write(folder, {n: t for n, t in tensors.items() if not n.startswith("optimizer.")})
 
     modeldir.write_weights = write_weights  # type: ignore[assignment]
+
+
+def lose_count() -> None:
+    """The loss of word2vec is no number."""
+    from nlpkit.word2vec.train import Word2VecTrainer
+
+    run_round = Word2VecTrainer._run_round
+
+    def broken(self: Word2VecTrainer, *arguments: Any) -> None:
+        run_round(self, *arguments)
+        self._loss_sum = float("nan")
+
+    Word2VecTrainer._run_round = broken  # type: ignore[method-assign]
