@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from nlpkit.cli.flags import flag, with_settings
+from nlpkit.cli.flags import flag_of, with_settings
 from nlpkit.cli.frame import Command
 from nlpkit.errors import NlpkitError
 from nlpkit.settings import changed, check, option, options, parse_duration, ranges
@@ -71,7 +71,7 @@ def use(*, bundle: Together, other: Other) -> None:
 @with_settings(Small, layers=5)
 def train(
     settings: Small,
-    window: flag(Other, "window") = 4,  # type: ignore[valid-type]
+    window: flag_of(Other, "window") = 4,  # type: ignore[valid-type]
 ) -> None:
     """Learn."""
     seen[:] = [settings, window]

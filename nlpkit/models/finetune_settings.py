@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from nlpkit.errors import UsageError
-from nlpkit.settings import MODEL, MOST_EPOCHS, TRAINING, changed, option
-from nlpkit.training.settings import DType, TrainerSettings, batch_size
+from nlpkit.settings import MODEL, TRAINING, changed, option
+from nlpkit.training.settings import DType, TrainerSettings, batch_size, epochs
+
+FEWEST_STEPS = 600  # of a run, unless that takes more than so many passes over the data:
+MOST_PASSES = 20
+USUAL_WIDTH = 384  # of an encoder that learns best at the rate below
+USUAL_RATE = 1e-4
 
 
 @dataclass(frozen=True)
 class FineTuneSettings(TrainerSettings):
-    """Options of every fine-tuning; what is None is decided by what is frozen."""
+    """Options of every fine-tuning; what is None is decided by the encoder and the data."""
+
+    USUAL_EPOCHS: ClassVar[int] = 2  # over data that is large enough
 
     freeze: str | None = option(
         None,
@@ -24,28 +32,40 @@ class FineTuneSettings(TrainerSettings):
     layer_decay: float = option(
         0.9, "Learning rate of a layer beside the one above it.", low=0.01, high=1.0, group=TRAINING
     )
-    epochs: int = option(
-        2, "How often to go over the data.", low=1, high=MOST_EPOCHS, group=TRAINING
-    )
+    epochs: int | None = epochs(shown_default="2, or up to 20 where those are under 600 steps")
     batch_size: int = batch_size(16)
     lr: float | None = changed(
         TrainerSettings,
         "lr",
         None,
         help="Learning rate of the top layer; what is new learns ten times as fast.",
-        shown_default="0.0001, or 0.003 with all frozen",
+        shown_default="0.0001 at width 384, less for wider ones; 0.003 with all frozen",
     )
     dropout: float = changed(TrainerSettings, "dropout", 0.1)
     weight_decay: float = changed(TrainerSettings, "weight_decay", 0.01)
     dtype: DType = changed(TrainerSettings, "dtype", "auto")
 
-    def rate(self, frozen: bool) -> float:
-        """The learning rate, given or decided.
+    def rate(self, width: int, *, frozen: bool) -> float:
+        """The learning rate, given or decided: the wider the encoder, the smaller.
 
-        >>> FineTuneSettings().rate(frozen=False), FineTuneSettings(lr=0.01).rate(frozen=True)
-        (0.0001, 0.01)
+        >>> [FineTuneSettings().rate(width, frozen=False) for width in (768, 384)]
+        [2.5e-05, 0.0001]
+        >>> FineTuneSettings(lr=0.01).rate(384, frozen=True)
+        0.01
         """
-        return (0.003 if frozen else 1e-4) if self.lr is None else self.lr
+        if self.lr is not None:
+            return self.lr
+        return 0.003 if frozen else min(5e-4, USUAL_RATE * (USUAL_WIDTH / width) ** 2)
+
+    def passes(self, per_epoch: int) -> int:
+        """How often to go over data of so many batches, given or decided: often if they are few.
+
+        >>> [FineTuneSettings().passes(batches) for batches in (1, 100, 1000)]
+        [20, 6, 2]
+        """
+        return self.epochs or min(
+            MOST_PASSES, max(self.USUAL_EPOCHS, math.ceil(FEWEST_STEPS / per_epoch))
+        )
 
 
 @dataclass(frozen=True)

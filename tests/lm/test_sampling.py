@@ -159,11 +159,11 @@ def thinned(first: int, end: int, whole: int = 1 << 16) -> Tensor:
 
 
 def test_every_chance_is_inside_0_and_1_and_its_noise_finite() -> None:
-    """Whole numbers up to 2**24, and above them float32s that a hash can be rounded to.
+    """All whole numbers up to 2**24, and above them float32s that a hash can be rounded to.
 
-    Of each power of two, all near its ends and every 31st in between.
+    Of these, by power of two, all near its ends and every 31st in between.
     """
-    below = thinned(0, 1 << 24)
+    below = torch.arange(1 << 24)
     edges = []
     for hashes in (below, *(thinned(1 << 23, 1 << 24) << shift for shift in range(1, 9))):
         hashes = (1 << 32) - 1 - hashes  # the function counts from the largest hash

@@ -79,7 +79,7 @@ class PretrainedRun(AnyClassifierRun):
             encoder,
             self.network.head,
             frozen=frozen,
-            lr=settings.rate(self.all_frozen),
+            lr=settings.rate(encoder.size, frozen=self.all_frozen),
             decay=settings.layer_decay,
             weight_decay=settings.weight_decay,
         )
@@ -90,13 +90,12 @@ class PretrainedRun(AnyClassifierRun):
             f"{len(examples):,} texts, {len(self.labels):,} labels, {kind}; {encoder.kind}, "
             f"{frozen} of {len(encoder.stages())} stages frozen"
         )
+        per_epoch = self._batches.per_epoch
         self.trainer = Trainer(
             trained,
             [AdamW(groups, betas=(0.9, 0.99), fused=True)],
             self._loss,
-            settings.loop(
-                settings.epochs * self._batches.per_epoch, eval_interval=self._batches.per_epoch
-            ),
+            settings.loop(settings.passes(per_epoch) * per_epoch, eval_interval=per_epoch),
             evaluate=self._error if dev else None,
         )
 

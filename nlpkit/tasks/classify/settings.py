@@ -72,7 +72,7 @@ class ClassifierSettings(OnEncoder, EncoderSettings, TrainerSettings):
         TrainerSettings, "dropout", None, shown_default="0.5, or 0.1 with --pretrained"
     )
     epochs: int | None = epochs(
-        shown_default="bow 2 to 20 by the number of texts, 2 with --pretrained, else 8"
+        shown_default="bow 2 to 20 by the number of texts, so with --pretrained, else 8"
     )
     batch_size: int | None = batch_size(None, "Texts to a step.", "64, or 16 with --pretrained")
     lr: float | None = changed(
@@ -80,7 +80,7 @@ class ClassifierSettings(OnEncoder, EncoderSettings, TrainerSettings):
         "lr",
         None,
         shown_default="bow 0.03, else 0.001, 0.004 for few texts; "
-        "0.0001 with --pretrained, 0.003 if all is frozen",
+        "with --pretrained 0.0001 at width 384, 0.003 if all is frozen",
     )
     pairs: bool = option(
         False, "There must be two texts, text and text2; where there are, both count.", group=DATA

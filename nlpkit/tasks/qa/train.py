@@ -61,15 +61,16 @@ class QaRun(Run):
             encoder,
             self.network.ends,
             frozen=frozen,
-            lr=settings.rate(frozen == len(encoder.stages())),
+            lr=settings.rate(encoder.size, frozen=frozen == len(encoder.stages())),
             decay=settings.layer_decay,
             weight_decay=settings.weight_decay,
         )
+        per_epoch = self._batches.per_epoch
         self.trainer = Trainer(
             self.network,
             [AdamW(groups, betas=(0.9, 0.99), fused=True)],
             self._loss,
-            settings.loop(settings.epochs * self._batches.per_epoch),
+            settings.loop(settings.passes(per_epoch) * per_epoch),
             evaluate=self._error if dev else None,
         )
 

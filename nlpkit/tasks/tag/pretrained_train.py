@@ -88,7 +88,7 @@ class PretrainedTaggerRun(AnyTaggerRun):
             encoder,
             self.network.learned,
             frozen=self._frozen,
-            lr=settings.rate(whole),
+            lr=settings.rate(encoder.size, frozen=whole),
             decay=settings.layer_decay,
             weight_decay=settings.weight_decay,
         )
@@ -101,7 +101,7 @@ class PretrainedTaggerRun(AnyTaggerRun):
             trained,
             [AdamW(groups, betas=(0.9, 0.99), fused=True)],
             self._loss,
-            settings.loop(settings.epochs * per_epoch, eval_interval=per_epoch),
+            settings.loop(settings.passes(per_epoch) * per_epoch, eval_interval=per_epoch),
             evaluate=self._error if self.dev else None,
         )
 

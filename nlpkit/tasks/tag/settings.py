@@ -23,11 +23,12 @@ EPOCH_TOKENS = 600_000  # to see in all, if 12 to 30 times the data is that much
 class TagTuning(FineTuneSettings):
     """How a tagger on a pre-trained encoder is made and trained."""
 
+    USUAL_EPOCHS = 3
+
     pretrained: str | None = None  # where the encoder came from
     pieces: Literal["first", "mean"] = "first"
     crf: Switch = "auto"
     batch_tokens: int = 512
-    epochs: int = 3
     unit: Literal["word"] = "word"
     causal: bool = option(False, "Always false.", hidden_flags=("--one-way",))
     context: EncoderKind | None = None  # an encoder over the states
@@ -98,7 +99,9 @@ class TaggerSettings(OnEncoder, EncoderSettings, TrainerSettings):
         shown_default="0.1; 0 for entities",
         group=TRAINING,
     )
-    epochs: int | None = epochs(shown_default="12 to 30 by the size of the data")
+    epochs: int | None = epochs(
+        shown_default="12 to 30 by the size of the data, 3 to 20 with --pretrained"
+    )
     batch_tokens: int | None = option(
         None,
         "Tokens to a step.",
