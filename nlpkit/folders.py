@@ -11,10 +11,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import secrets
 import shutil
-import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,8 +71,8 @@ def check_place(path: str | os.PathLike[str]) -> None:
     try:
         with contextlib.suppress(FileNotFoundError):
             os.lstat(target)  # a name that is too long is detected here
-        with _signals_wait():
-            _new_temporary(target).rmdir()
+        with _temporary(target):
+            pass
     except OSError as error:
         raise NlpkitError(f"cannot write {path}: {error.strerror}") from None
 
@@ -86,27 +85,22 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     (folder / "config.json").write_text("{}")
     """
     target = resolve(path)
-    temporary: Path | None = None
     try:
-        with _signals_wait():
-            temporary = _new_temporary(target)
-        yield temporary
-        for file in (inner for inner in temporary.rglob("*") if inner.is_file()):
-            step("fsync")
-            with open(file, "rb") as handle:
-                os.fsync(handle.fileno())
-        temporary.chmod(0o777 & ~textio.umask())
-        if target.exists():
-            _replace(target, temporary)
-        else:
-            step("rename")
-            os.rename(temporary, target)
-        textio.sync_folder(target.parent)
+        with _temporary(target) as temporary:
+            yield temporary
+            for file in (inner for inner in temporary.rglob("*") if inner.is_file()):
+                step("fsync")
+                with open(file, "rb") as handle:
+                    os.fsync(handle.fileno())
+            temporary.chmod(0o777 & ~textio.umask())
+            if target.exists():
+                _replace(target, temporary)
+            else:
+                step("rename")
+                os.rename(temporary, target)
+            textio.sync_folder(target.parent)
     except OSError as error:
         raise NlpkitError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        if temporary is not None:  # a failed attempt, or what was replaced
-            _delete(temporary)
 
 
 def remove(path: str | os.PathLike[str]) -> None:
@@ -114,33 +108,25 @@ def remove(path: str | os.PathLike[str]) -> None:
     target = resolve(path)
     if not target.is_dir():
         return
-    with contextlib.suppress(OSError):
-        temporary = _new_temporary(target)
-        try:
-            step("rename")
-            os.rename(target, temporary)  # an empty folder gives way
-        finally:
-            _delete(temporary)
+    with contextlib.suppress(OSError), _temporary(target) as temporary:
+        step("rename")
+        os.rename(target, temporary)  # an empty folder gives way
 
 
 @contextlib.contextmanager
-def _signals_wait() -> Iterator[None]:
-    """Within this no Ctrl-C comes between the making of a folder and the knowledge of its name."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    stops = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _temporary(target: Path) -> Iterator[Path]:
+    """A new folder beside another; what has its name when the block ends is deleted.
 
-
-def _new_temporary(target: Path) -> Path:
+    The name is known before the folder is made, so a signal at any moment leaves nothing behind.
+    """
     step("mkdir")
-    prefix = f".{textio.short_name(target.name)}."
-    return Path(tempfile.mkdtemp(dir=target.parent, prefix=prefix, suffix=TEMPORARY))
+    name = f".{textio.short_name(target.name)}.{secrets.token_hex(4)}{TEMPORARY}"
+    folder = target.with_name(name)
+    try:
+        folder.mkdir(mode=0o700)
+        yield folder
+    finally:  # a failed attempt, or what was replaced
+        _delete(folder)
 
 
 def _aside(target: Path) -> Path:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -234,16 +231,14 @@ def test_the_environment_chooses_the_fault(
     assert (tmp_path / "file.txt").exists() == (code == 0)
 
 
-def test_a_signal_waits_until_the_temporary_folder_is_known(
+def test_a_signal_while_the_temporary_folder_is_made_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def make(**options: Any) -> str:
-        made = mkdtemp(**options)
-        os.kill(os.getpid(), signal.SIGINT)
-        return str(made)
+    def make(folder: Path, mode: int) -> None:
+        os.mkdir(folder, mode)
+        raise KeyboardInterrupt
 
-    mkdtemp = tempfile.mkdtemp
-    monkeypatch.setattr(tempfile, "mkdtemp", make)
+    monkeypatch.setattr(Path, "mkdir", make)
     with pytest.raises(KeyboardInterrupt), folders.atomic_folder(tmp_path / "m"):
         pass
     assert not list(tmp_path.iterdir())

@@ -107,7 +107,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(tmp_path: Pat
         modeldir.check_new(tmp_path / "missing" / "m.model", force=False)
     assert "mkdir -p" in error.value.hint
     with (
-        mock.patch("tempfile.mkdtemp", side_effect=PermissionError(13, "Permission denied")),
+        mock.patch("pathlib.Path.mkdir", side_effect=PermissionError(13, "Permission denied")),
         pytest.raises(NlpkitError, match="Permission denied"),
     ):
         modeldir.check_new(tmp_path / "m.model", force=False)

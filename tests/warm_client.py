@@ -8,10 +8,16 @@ import os
 import socket
 import sys
 
-where, *arguments = sys.argv[1:]
-request = {"folder": os.getcwd(), "arguments": arguments, "environment": dict(os.environ)}
-with socket.socket(socket.AF_UNIX) as server:
-    server.connect(where)
-    socket.send_fds(server, [json.dumps(request).encode() + b"\n"], [0, 1, 2])
-    code = int(server.makefile().readline() or 1)
-sys.exit(code if code >= 0 else 128 - code)
+
+def main() -> int:
+    where, *arguments = sys.argv[1:]
+    request = {"folder": os.getcwd(), "arguments": arguments, "environment": dict(os.environ)}
+    with socket.socket(socket.AF_UNIX) as server:
+        server.connect(where)
+        socket.send_fds(server, [json.dumps(request).encode() + b"\n"], [0, 1, 2])
+        code = int(server.makefile().readline() or 1)
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
