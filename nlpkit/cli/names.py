@@ -197,7 +197,7 @@ def score(
 @app.command(cls=Command)
 def report(
     model: options.Model,
-    count: int = flag(1000, "Names to make.", "--count", "-n", min=1, max=1_000_000),
+    count: int = flag(1000, "Names to make.", "--count", "-n", min=1, max=100_000),
     plot: str | None = flag(None, "Draw lengths and letters to a picture.", metavar="FILE"),
     temperature: options.Temperature = 1.0,
     format: options.RowsFormat = None,
