@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -156,7 +157,9 @@ def import_nanogpt(
             f"{path} holds no tokenizer", hint="`tokenizer` PATH, or `characters` TEXT it learned"
         )
     try:
-        saved = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what torch says of damage is said below
+            saved = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     # a foreign file fails in many ways: not a zip, not tensors, cut
     except Exception as error:  # noqa: BLE001
         reason = str(error).split("\n")[0]

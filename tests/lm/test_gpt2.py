@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -266,6 +267,21 @@ def test_nanogpt_checkpoint_is_read_without_running_it(tmp_path: Path) -> None:
         with pytest.raises(NlpkitError, match="not a nanoGPT checkpoint") as caught:
             import_nanogpt(path, characters="abcde")
         assert "\n" not in str(caught.value)
+
+
+def test_warnings_of_torch_about_a_damaged_checkpoint_are_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    def load(*_: object, **__: object) -> None:
+        warnings.warn("odd bytes", UserWarning, stacklevel=2)
+        raise RuntimeError("damaged")
+
+    monkeypatch.setattr(torch, "load", load)
+    path = tmp_path / "ckpt.pt"
+    path.touch()
+    with pytest.raises(NlpkitError, match="not a nanoGPT checkpoint: damaged"):
+        import_nanogpt(path, characters="abcde")
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize(
