@@ -19,6 +19,7 @@ from nlpkit.text.vocab import Vocab
 
 app = new_app()
 MOST_CELLS = 1 << 31  # a dense array beyond this is a mistake more often than a wish
+MOST_COLUMNS = 1 << 20  # ... and so is a line of more numbers
 
 
 @app.command(cls=Command)
@@ -59,6 +60,9 @@ def vectorize(
     if settings.mode == "hash":
         _write_ids(output, ids)
         return
+    as_text = not output.endswith((".npy", ".npz"))
+    if as_text and not settings.sparse and columns > MOST_COLUMNS:
+        raise NlpkitError(f"lines of {columns:,} numbers each", hint="`sparse`, or fewer columns")
     from_zero = ([index - settings.columns_from for index in row] for row in ids)
     if settings.mode == "one-hot":
         _write_one_hot(output, from_zero, columns, settings.maxlen, settings.sparse)

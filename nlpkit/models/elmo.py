@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlpkit.errors import NlpkitError
+from nlpkit.models.softmax import adaptive_softmax
 from nlpkit.nn.char_cnn import CharacterCnn
 from nlpkit.nn.projected_lstm import LstmState, ProjectedLstm
 from nlpkit.schema import Ranges
@@ -109,9 +110,7 @@ class Elmo(nn.Module):
         )
         self.softmax: nn.AdaptiveLogSoftmaxWithLoss | None = None
         if settings.words:
-            self.softmax = nn.AdaptiveLogSoftmaxWithLoss(
-                settings.dim, settings.words, cutoffs(settings.words), div_value=4.0
-            )
+            self.softmax = adaptive_softmax(settings.dim, settings.words, cutoffs(settings.words))
 
     @property
     def width(self) -> int:

@@ -45,10 +45,22 @@ def adaptive_parameters(vocab_size: int, dim: int) -> int:
     return sum(parameter.numel() for parameter in layer.parameters())
 
 
-def _adaptive(vocab_size: int, dim: int) -> nn.AdaptiveLogSoftmaxWithLoss:
+def adaptive_softmax(
+    dim: int, vocab_size: int, clusters: list[int], *, head_bias: bool = False
+) -> nn.AdaptiveLogSoftmaxWithLoss:
+    """torch's layer; where states are narrow, clusters shrink less, so that each keeps a number.
+
+    >>> adaptive_softmax(2, 100, [20, 50]).tail[1][0].out_features
+    1
+    """
+    divisor = min(_DIVISOR, 0.99 * dim ** (1 / len(clusters)))
     return nn.AdaptiveLogSoftmaxWithLoss(
-        dim, vocab_size, cutoffs(vocab_size), div_value=_DIVISOR, head_bias=True
+        dim, vocab_size, clusters, div_value=divisor, head_bias=head_bias
     )
+
+
+def _adaptive(vocab_size: int, dim: int) -> nn.AdaptiveLogSoftmaxWithLoss:
+    return adaptive_softmax(dim, vocab_size, cutoffs(vocab_size), head_bias=True)
 
 
 class OutputLayer(nn.Module):

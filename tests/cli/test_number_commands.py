@@ -186,6 +186,8 @@ def test_vectorize_bags_of_words(run: Runner) -> None:
     for mode, rows in expected.items():
         assert run.ok("vectorize", "--mode", mode, "-V", "v", input=text) == rows
     assert run.ok("vectorize", "-V", "v", "--sparse", input=text) == "1:2 2:1\n\n0:1\n"
+    wide = run.fails("vectorize", "--mode", "binary", "--buckets", "1000000000", input=text)
+    assert "lines of 1,000,000,000 numbers each (try: --sparse" in wide
     run.ok("vectorize", "--mode", "tfidf", "-V", "v", "--sparse", "-o", "x.npz", input=text)
     matrix = scipy.sparse.load_npz(run.folder / "x.npz")
     assert matrix.shape == (3, 3)
