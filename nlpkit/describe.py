@@ -72,6 +72,8 @@ def describe(path: str) -> Description:
         return _folder(path)
     if not os.path.exists(path):
         raise NlpkitError(f"no such model: {path}", hint="check the path")
+    if not os.path.isfile(path):  # what is looked at several times must not be a pipe
+        raise NlpkitError(f"{path} is neither a file nor a folder", hint="save it to a file first")
     if path.endswith(".json"):
         return _subwords(path)
     if (found := _vocabulary(path)) is not None:

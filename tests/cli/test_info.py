@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -177,3 +178,10 @@ def test_samples_are_listed_written_and_copied(run: Runner) -> None:
     run.ok("samples", ".", "--force")
     assert "no sample and no folder" in run.fails("samples", "nowhere")
     assert "nlpkit samples ." in run.fails("tokenize", "sample_corpora/none.txt")
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(run: Runner) -> None:
+    os.mkfifo(run.folder / "pipe")
+    assert "is neither a file nor a folder (try: save it to a file first)" in run.fails(
+        "info", "pipe"
+    )
