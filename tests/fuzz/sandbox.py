@@ -53,7 +53,7 @@ class Limits:
     cpu: float = 10.0  # seconds
     wall: float = 60.0  # seconds; long, because a busy machine may not let it run for a while
     endless: float = 0.4  # seconds of CPU until endless work is ended
-    grace: float = 5.0  # seconds of CPU from Ctrl-C to the end
+    grace: float = 15.0  # seconds of CPU from Ctrl-C to the end: a step is finished first
     memory: int = 2 << 30  # bytes
 
     def patience(self, case: Case) -> float:
