@@ -17,7 +17,6 @@ and the window ``low[p]:high[p]`` around it.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -35,6 +34,7 @@ from nlpkit.word2vec.tiles import (
     paired_scores,
     scores,
     sigmoid,
+    softplus,
     true_steps,
 )
 
@@ -74,6 +74,7 @@ class Workspace(NamedTuple):
     low: Ints  # (words,) its windows
     high: Ints  # (words,)
     document: Ints  # (words,) which input row the document of each word is; or (0,) without any
+    parts: Ints  # (words,) how many rows a vector is the mean of, its weight in CBOW; or (0,)
     noise: Ints  # (noise,)
     covers: Ints  # (rows,) skip-gram: in how many windows a word lies
     weights: Floats  # (1, rows) how much one noise word counts
@@ -89,11 +90,12 @@ def make_workspace(
     *,
     slots: bool = False,
     documents: bool = False,
+    parts: bool = False,
 ) -> Workspace:
     """Room for blocks of that size, and for the tiles that reach over their edges.
 
     With ``slots`` the input rows of words are not their own numbers; with ``documents`` each word
-    has one.
+    has one; with ``parts`` words are made of several rows each.
     """
     rows = centres + 2 * window + 2 * _SPARE
     outputs = noise + centres + 2 * ROWS
@@ -111,6 +113,7 @@ def make_workspace(
         low=np.zeros(words, dtype=np.int32),
         high=np.zeros(words, dtype=np.int32),
         document=np.zeros(words if documents else 0, dtype=np.int32),
+        parts=np.zeros(words if parts else 0, dtype=np.int32),
         noise=np.zeros(noise, dtype=np.int32),
         covers=np.zeros(rows, dtype=np.int32),
         weights=aligned_zeros(1, rows),
@@ -184,7 +187,7 @@ def _true_pairs(
         if measure:
             for i in range(left, right):
                 if i != here:
-                    loss -= math.log(sigmoid(pairs[n_noise + c, i]))
+                    loss += softplus(-pairs[n_noise + c, i])
         seen, unseen = max(0, here - how.window - ROWS), here + how.window + 2 * ROWS
         true_steps(pairs, n_noise + c, seen, unseen, left, right, here, how.lr)
         covers[left] += 1
@@ -212,7 +215,7 @@ def _noise_pairs(
                         weights[0, i] -= how.share
         if measure:
             for i in range(rows):
-                loss -= weights[0, i] * math.log(sigmoid(-pairs[k, i]))
+                loss += weights[0, i] * softplus(pairs[k, i])
         noise_steps(pairs, k, rows, weights, 0, how.lr)
     return loss
 
@@ -272,6 +275,23 @@ def skipgram_block(
     return loss, n_pairs if measure else 0
 
 
+@kernel(fastmath=True)
+def _weigh_by_parts(start: int, stop: int, space: Workspace) -> None:
+    """Vectors that are means of rows become the sums of them: then the mean of a window is that of
+    all rows of its words, as in fastText, and long words count more than "the" and "of"."""
+    for p in range(start, stop):
+        i, others = p - start, np.float32(space.parts[p] - 1)
+        add_row(space.inputs, i, others, space.inputs, i, space.inputs.shape[1])
+
+
+@kernel()
+def _window_size(p: int, space: Workspace) -> int:
+    """How many rows the window of a centre has, the document's included."""
+    if len(space.parts):
+        return space.parts[space.low[p] : space.high[p]].sum() - space.parts[p]
+    return space.high[p] - space.low[p] - 1 + (len(space.document) > 0)
+
+
 @kernel(fastmath=True, error_model="numpy")
 def _window_means(
     input_rows: Floats, first: int, last: int, start: int, how: Steps, space: Workspace
@@ -293,8 +313,7 @@ def _window_means(
         clear(hidden, c, width)
         for r in range(tile):
             p = first + c + r
-            size = high[p] - low[p] - 1 + documents
-            weight = _ONE / np.float32(size) if how.mean else _ONE
+            weight = _ONE / np.float32(_window_size(p, space)) if how.mean else _ONE
             add_row(hidden, c + r, weight, change, r, width)
             if documents:
                 add_row(hidden, c + r, weight, input_rows, space.document[p], width)
@@ -315,7 +334,7 @@ def _means_against_noise(
             weights[0, c] = how.share if word[first + c] != noise[k] else np.float32(0.0)
         if measure:
             for c in range(centres):
-                loss -= weights[0, c] * math.log(sigmoid(-pairs[k, c]))
+                loss += weights[0, c] * softplus(pairs[k, c])
         noise_steps(pairs, k, centres, weights, 0, how.lr)
     for c in range(0, centres, ROWS):
         clear(errors, c, width)
@@ -347,6 +366,8 @@ def cbow_block(
     width, centres, n_noise = change.shape[1], last - first, len(space.noise)
     start, stop = reach(first, last, how.window, low, high)
     gather(input_rows, output_rows, space.row[start:stop], word[first:last], space)
+    if how.mean and len(space.parts):
+        _weigh_by_parts(start, stop, space)
     _window_means(input_rows, first, last, start, how, space)
 
     loss = _means_against_noise(first, last, how, measure, space)
@@ -359,7 +380,7 @@ def cbow_block(
     for c in range(centres):
         step = how.lr * sigmoid(-pairs[0, c])
         if measure:
-            loss -= math.log(sigmoid(pairs[0, c]))
+            loss += softplus(-pairs[0, c])
         add_row(errors, c, step, outputs, n_noise + c, width)
         if not how.frozen:
             add_row(output_rows, word[first + c], step, hidden, c, width)

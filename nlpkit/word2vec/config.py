@@ -81,7 +81,7 @@ class Word2VecConfig:
         "Learning rate to start with.",
         low=0.0,
         high=10.0,
-        shown_default="0.025, 0.05 for cbow, subwords and documents",
+        shown_default="0.025; 0.05 for cbow, subwords, documents; 0.1 for cbow with subwords",
         group=TRAINING,
     )
     min_lr: float = option(0.0001, "Learning rate to end with.", low=0.0, high=10.0, group=TRAINING)
@@ -179,8 +179,9 @@ class Word2VecConfig:
         """The learning rate to start with, whether given or not."""
         if self.lr is not None:
             return self.lr
-        plain = self.arch is Arch.SKIPGRAM and self.subwords is None and not self.documents
-        return 0.025 if plain else 0.05
+        if self.arch is Arch.CBOW:
+            return 0.05 if self.subwords is None else 0.1
+        return 0.025 if self.subwords is None and not self.documents else 0.05
 
     @property
     def workers(self) -> int:

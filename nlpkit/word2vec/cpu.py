@@ -108,6 +108,7 @@ class CpuEngine:
             self.longest_piece,
             slots=self.inputs > self.vocabulary,
             documents=self.config.documents,
+            parts=self.config.subwords is not None,
         )
         if self.config.loss is Loss.SOFTMAX:
             space.noise[:] = np.arange(len(space.noise), dtype=np.int32)

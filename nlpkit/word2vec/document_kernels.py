@@ -8,7 +8,6 @@ The rows of documents stand after those of the words in the input matrix.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +22,7 @@ from nlpkit.word2vec.blocks import (
     skipgram_block,
 )
 from nlpkit.word2vec.kernels import Chunk, is_measured, next_noise, read_chunk
-from nlpkit.word2vec.tiles import noise_steps, scores, sigmoid, true_steps
+from nlpkit.word2vec.tiles import noise_steps, scores, softplus, true_steps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,14 +74,14 @@ def dbow_block(
                 space.weights[0, row] -= how.share
         if measure:
             for i in range(rows):
-                loss -= space.weights[0, i] * math.log(sigmoid(-pairs[k, i]))
+                loss += space.weights[0, i] * softplus(pairs[k, i])
         noise_steps(pairs, k, rows, space.weights, 0, how.lr)
     row = -1
     for c in range(centres):
         if c == 0 or document[first + c] != document[first + c - 1]:
             row += 1
         if measure:
-            loss -= math.log(sigmoid(pairs[n_noise + c, row]))
+            loss += softplus(-pairs[n_noise + c, row])
         true_steps(pairs, n_noise + c, 0, rows, row, row + 1, -1, how.lr)
 
     change_rows(input_rows, space.row_of[:rows], pairs, 0, outputs, n_noise + centres, change)

@@ -109,6 +109,7 @@ def _open_span(
             gather(input_rows, starts, rows, here, used, at)
             used += 1
         space.row[p] = at.slot[here]
+        space.parts[p] = starts[here + 1] - starts[here]
     return used
 
 

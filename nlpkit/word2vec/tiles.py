@@ -202,6 +202,16 @@ def sigmoid(x: np.float32) -> np.float32:
     return np.float32(1.0) / (np.float32(1.0) + np.float32(math.exp(-x)))
 
 
+@kernel(error_model="numpy")
+def softplus(x: float) -> float:
+    """``log(1 + exp(x))``, the loss of a score -x; finite for every score that is a number.
+
+    >>> softplus(np.float32(200.0)), softplus(np.float32(-200.0)) < 1e-80
+    (200.0, True)
+    """
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
 @kernel(fastmath=True, forceinline=True)
 def _sigmoids(x: Any) -> Any:
     """The same for a vector, to within 3e-6, without a branch or a table.

@@ -41,6 +41,8 @@ def test_settings_survive_the_way_to_json_and_back() -> None:
 def test_learning_rate_depends_on_the_architecture() -> None:
     assert Word2VecConfig().starting_lr == 0.025
     assert Word2VecConfig(arch=Arch.CBOW).starting_lr == 0.05
+    assert Word2VecConfig(arch=Arch.CBOW, subwords="3-6").starting_lr == 0.1
+    assert Word2VecConfig(subwords="3-6").starting_lr == 0.05
     assert Word2VecConfig(arch=Arch.CBOW, lr=0.2).starting_lr == 0.2
 
 

@@ -101,6 +101,33 @@ def test_negative_sampling_block_is_one_gradient_step(arch: str, mean: bool) -> 
     assert loss == pytest.approx(total, rel=2e-4)
 
 
+def one_block(arch: str, space: Workspace, scale: float = 1.0) -> float:
+    """The loss of a block whose vectors are ``scale`` times the random ones."""
+    space.noise[:] = NOISE
+    rows_in, rows_out = (in_memory(matrix * scale) for matrix in random_matrices())
+    how = Steps(WINDOW, True, False, np.float32(SHARE), np.float32(LR))
+    block = skipgram_block if arch == "skipgram" else cbow_block
+    loss, _ = block(rows_in, rows_out, CENTRES.start, CENTRES.stop, how, True, space)
+    return loss
+
+
+@pytest.mark.parametrize("arch", ["skipgram", "cbow"])
+def test_the_loss_of_scores_of_thousands_is_a_number(arch: str) -> None:
+    """Also where a noise word is the centre, and its score counts 0 times."""
+    assert 100 < one_block(arch, workspace(len(NOISE)), scale=100.0) < 1e7
+
+
+def test_a_word_of_many_rows_weighs_as_many_in_the_mean_of_a_window() -> None:
+    space = workspace(len(NOISE))
+    space = space._replace(parts=np.array(TASK.words, np.int32) + 1)
+    one_block("cbow", space)
+    inputs = random_matrices()[0]
+    for c, p in enumerate(CENTRES):
+        words = TASK.contexts(p)
+        mean = np.average(inputs[words], axis=0, weights=[word + 1 for word in words])
+        np.testing.assert_allclose(space.hidden[c, :DIM], mean, atol=1e-6)
+
+
 @pytest.mark.parametrize("full", [True, False], ids=["softmax", "hierarchical"])
 @pytest.mark.parametrize(("arch", "mean"), [("skipgram", True), ("cbow", True), ("cbow", False)])
 def test_exact_steps_are_gradient_steps(full: bool, arch: str, mean: bool) -> None:
