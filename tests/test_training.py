@@ -287,6 +287,46 @@ def test_a_signal_saves_a_checkpoint_that_resumes_exactly(
     assert "held-out" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("part", [1, 2, 3, 50])
+def test_a_signal_between_the_parts_of_a_step_leaves_the_state_before_it(
+    run: Drawn, whole: list[bytes], part: int
+) -> None:
+    """The first step, the second and a later one of two parts each are hit at either part."""
+    trainer = make_trainer()
+    batch_loss, seen = trainer.batch_loss, list[int]()
+
+    def interrupted(number: int) -> tuple[Tensor, int]:
+        seen.append(number)
+        if number == part:
+            send(signal.SIGINT)()
+        return batch_loss(number)
+
+    trainer.batch_loss = interrupted
+    with pytest.raises(typer.Exit):
+        run.draw(trainer)
+    assert seen[-1] == part
+    assert trainer.counters.step == (part + 1) // 2
+    run.draw(run.resumed())
+    assert run.written == [whole]
+
+
+def test_a_step_of_many_parts_is_given_up(run: Drawn) -> None:
+    trainer = make_trainer(grad_accum=1000, max_steps=3)
+    batch_loss, seen = trainer.batch_loss, list[int]()
+
+    def interrupted(number: int) -> tuple[Tensor, int]:
+        seen.append(number)
+        if number == 1500:
+            send(signal.SIGTERM)()
+        return batch_loss(number)
+
+    trainer.batch_loss = interrupted
+    with pytest.raises(typer.Exit):
+        run.draw(trainer)
+    assert (len(seen), trainer.counters.step) == (1501, 1)
+    assert run.checkpoint.exists()
+
+
 def test_an_ignored_signal_stays_ignored(run: Drawn, whole: list[bytes]) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

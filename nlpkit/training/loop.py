@@ -105,6 +105,7 @@ class Trainer:
         self.best_weights: dict[str, Tensor] | None = None
         self.extras: dict[str, Any] = {}  # what `evaluate` found besides: into the next record
         self.bfloat16_speed: float | None = None  # beside float32, when both were tried
+        self.stopped: Callable[[], bool] = lambda: False  # asked between the parts of a step
         self._clock = clock
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
@@ -131,7 +132,10 @@ class Trainer:
         return rate
 
     def fit(self) -> Iterator[Progress]:
-        """Train to the end, one record per step; stop reading after any of them and save()."""
+        """Train to the end, one record per step; stop reading after any of them and save().
+
+        A step of many parts that is told to stop is given up, and the state is that before it.
+        """
         if not self.counters.dtype:
             self.counters.dtype = self._try_dtypes()
         while not self.finished:
@@ -139,7 +143,10 @@ class Trainer:
             share = scheduled_share(before, self.settings)
             self.model.train()
             with memory_advice(), flush_denormals():
-                loss, items = self._step(share)
+                done = self._step(share)
+            if done is None:
+                return
+            loss, items = done
             self.counters.step += 1
             seconds = self._clock() - started
             self.counters.seconds += seconds
@@ -161,11 +168,14 @@ class Trainer:
                 best=best,
             )
 
-    def _step(self, share: float) -> tuple[float, int]:
+    def _step(self, share: float) -> tuple[float, int] | None:
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = group["peak_lr"] * share
-        total, items = self._gradients(self.counters.dtype)
+        found = self._gradients(self.counters.dtype)
+        if found is None:
+            return None
+        total, items = found
         self._check_loss(total, "loss", self.counters.step + 1)
         if self.settings.grad_clip > 0:
             # sparse ones are rows of tables, whose optimizer scales each row by itself
@@ -187,13 +197,18 @@ class Trainer:
                 hint="a lower `lr`, a longer `warmup` or a smaller `grad_clip`",
             )
 
-    def _gradients(self, dtype: str) -> tuple[float, int]:
-        """Put the gradients of the next step into the parameters; its mean loss and items."""
+    def _gradients(self, dtype: str) -> tuple[float, int] | None:
+        """Put the gradients of the next step into the parameters; its mean loss and items.
+
+        Nothing, when told to stop before all of its parts are there.
+        """
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=True)
         total, items = 0.0, 0
         accum = self.settings.grad_accum
         for part in range(accum):
+            if part and self.stopped():
+                return None
             number = self.counters.step * accum + part
             # gradients of several processes are averaged once a step, after the last part
             sync = getattr(self.model, "no_sync", None) if part < accum - 1 else None

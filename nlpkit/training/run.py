@@ -179,19 +179,25 @@ class Run:
         """
         if not self.is_first:
             checkpoint = None
-        last_save = time.monotonic()
+        if self.trainer is not None and self.processes is None and checkpoint is not None:
+            self.trainer.stopped = stopped  # several processes stop together, after a step
+        last_save, where = time.monotonic(), ""
         with contextlib.closing(self.steps()) as steps:
             for progress in steps:
+                where = f" after {self.where(progress)}"
                 # first of all: after a SIGHUP the terminal may be gone
                 if checkpoint is not None and not self.finished:
                     if stopped():
                         self.save_checkpoint(checkpoint)
-                        raise Stopped(checkpoint, f" after {self.where(progress)}")
+                        raise Stopped(checkpoint, where)
                     if time.monotonic() - last_save > self.save_seconds:
                         self.save_checkpoint(checkpoint)
                         last_save = time.monotonic()
                 if on_progress is not None:
                     on_progress(progress)
+        if checkpoint is not None and stopped() and not self.finished:  # a step was given up
+            self.save_checkpoint(checkpoint)
+            raise Stopped(checkpoint, where)
 
     def write(self, path: str | os.PathLike[str], *, force: bool = False) -> Any:
         """Write the finished model, then delete its checkpoint; the first process does it.

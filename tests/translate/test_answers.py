@@ -116,3 +116,19 @@ def test_what_letters_say_three_times_is_no_loop() -> None:
     found = Hypothesis(0.0, 0.0, target.encode("f u f u f u"))
     assert translator._answer("fufufu", found, PredictSettings()).cut == 0
     assert translator._answer("fu", found, PredictSettings()).text == "f u"
+
+
+def test_a_line_of_many_megabytes_is_cut_before_it_is_taken_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    translator = endless("transformer")
+    start = " ".join("abcdefgh"[n % 8] for n in range(100))
+    rows = translator.encode_sources([start])
+    seen: list[int] = []
+    encode = translator.source.encode
+    monkeypatch.setattr(
+        translator.source, "encode", lambda text: seen.append(len(text)) or encode(text)
+    )
+    assert translator.encode_sources([start + " h" * 1_000_000]) == rows
+    assert seen == [LONGEST * 1_000]
+    assert translator.too_long == 2

@@ -31,6 +31,7 @@ from nlpkit.text.subwords import Subwords, byte_alphabet
 from nlpkit.training.batches import Ragged, plan
 
 _SPARE = 10  # tokens that an answer may have beyond its share
+_LONGEST_TOKEN = 1_000  # characters, on an average of a text that is cut
 _MUCH = 1_000  # tokens to read from which on loading the compiled step pays
 _VERY_MUCH = 50_000  # and compiling it
 _NARROW = 32  # a narrower model has no 8-bit weights, and little to gain
@@ -146,8 +147,10 @@ class Translator(modeldir.Model):
 
     def encode_sources(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids that the encoder reads, with the end; what is too long is cut."""
-        rows = [[*self.source.encode(text), END] for text in texts]
         longest = self.longest
+        if longest is not None:  # a line of many MB would take GBs before it is cut
+            texts = [text[: longest * _LONGEST_TOKEN] for text in texts]
+        rows = [[*self.source.encode(text), END] for text in texts]
         if longest is not None:
             self.too_long += sum(len(row) > longest for row in rows)
             rows = [row if len(row) <= longest else [*row[: longest - 1], END] for row in rows]
