@@ -28,9 +28,7 @@ Init = Annotated[
 ]
 SampleTokens = Annotated[
     int,
-    typer.Option(
-        "--sample", min=0, max=limits.LONGEST, help="Show so many tokens at each evaluation."
-    ),
+    typer.Option("--sample", min=0, max=10_000, help="Show so many tokens at each evaluation."),
 ]
 
 

@@ -1,1 +1,0 @@
-"""One module for each generated corpus; each has `make(random) -> {file name: text}`."""
