@@ -268,6 +268,21 @@ def parse_json(text: str) -> Any:
         raise ValueError("too deeply nested") from None
 
 
+def parse_record(text: str, where: str, hint: str = "") -> dict[str, Any]:
+    """The object that a line of JSON lines is; ``where`` it stands begins what is said of others.
+
+    >>> parse_record('{"text": "x"}', "f: line 1")
+    {'text': 'x'}
+    """
+    try:
+        record = parse_json(text)
+    except ValueError as error:
+        raise NlpkitError(f"{where}: not JSON: {error}", hint=hint) from None
+    if not isinstance(record, dict):
+        raise NlpkitError(f"{where}: not an object", hint=hint)
+    return record
+
+
 # --- temporary files ----------------------------------------------------------------------------
 
 

@@ -12,9 +12,9 @@ from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.metrics.intervals import mcnemar, wilson_interval
 from nlpkit.vectors import query
-from nlpkit.vectors.protocol import folded
 from nlpkit.vectors.settings import EVALUATION, EvaluationSettings
 from nlpkit.vectors.store import Vectors
+from nlpkit.vectors.transform import folded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,11 +60,8 @@ def read_questions(lines: Iterable[str], name: str) -> list[AnalogyQuestion]:
 
 
 def _from_record(line: str, where: str) -> AnalogyQuestion:
-    try:
-        record = textio.parse_json(line)
-    except ValueError as error:
-        raise NlpkitError(f"{where}: not JSON: {error}") from None
-    words = [record.get(key) for key in "abcd"]
+    record = textio.parse_record(line, where)
+    words: list[Any] = [record.get(key) for key in "abcd"]
     if not all(isinstance(word, str) and word for word in words):
         raise NlpkitError(f"{where}: no four words", hint="keys: a, b, c, d (and section)")
     a, b, c, d = words

@@ -19,9 +19,9 @@ from nlpkit.metrics.intervals import (
     spearman_interval,
 )
 from nlpkit.vectors import query
-from nlpkit.vectors.protocol import folded
 from nlpkit.vectors.settings import EVALUATION
 from nlpkit.vectors.store import Vectors
+from nlpkit.vectors.transform import folded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,13 +67,10 @@ def read_pairs(lines: Iterable[str], name: str) -> list[WordPair]:
 
 
 def _from_record(line: str, where: str) -> WordPair:
-    try:
-        record = textio.parse_json(line)
-    except ValueError as error:
-        raise NlpkitError(f"{where}: not JSON: {error}") from None
+    record = textio.parse_record(line, where)
     first = record.get("word1", record.get("first"))
     second = record.get("word2", record.get("second"))
-    score = record.get("score", record.get("similarity"))
+    score: Any = record.get("score", record.get("similarity"))
     numeric = isinstance(score, int | float) and not isinstance(score, bool) and abs(score) < 1e300
     if not isinstance(first, str) or not isinstance(second, str) or not numeric:
         raise NlpkitError(f"{where}: no pair of words", hint="keys: word1, word2, score")

@@ -13,7 +13,6 @@ left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -84,15 +83,6 @@ def hash64(text: str) -> int:
         found = (found ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _MASK
     found = (found ^ found >> _SHIFT) * _MULTIPLIER & _MASK
     return found ^ found >> _SHIFT
-
-
-def pack_map(pairs: Iterable[tuple[int, int]]) -> bytes:
-    """A map of numbers as MessagePack, all with eight bytes: the opposite of what is read."""
-    listed = list(pairs)
-    head = b"\xdf" + len(listed).to_bytes(4, "big")
-    return head + b"".join(
-        b"\xcf" + key.to_bytes(8, "big") + b"\xcf" + row.to_bytes(8, "big") for key, row in listed
-    )
 
 
 def _unpack_map(data: bytes, file: Path) -> dict[int, int]:

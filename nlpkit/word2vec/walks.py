@@ -38,20 +38,14 @@ class Graph:
     """Nodes by name, and the neighbours of each as one sorted stretch of an array.
 
     >>> graph = read_graph([("line 1", "a b"), ("line 2", "b c")], WalkSettings())
-    >>> graph.names, graph.neighbours_of("b")
-    (['a', 'b', 'c'], ['a', 'c'])
+    >>> graph.names, graph.neighbours[graph.starts[1] : graph.starts[2]].tolist()  # of b
+    (['a', 'b', 'c'], [0, 2])
     """
 
     names: list[str]
     starts: NDArray[np.int64]  # (N + 1,)
     neighbours: Ints  # (E,)
     totals: NDArray[np.float64]  # (E,) running sums of weights within a node; empty: all equal
-
-    def neighbours_of(self, name: str) -> list[str]:
-        """The names of a node's neighbours."""
-        node = self.names.index(name)
-        found = self.neighbours[self.starts[node] : self.starts[node + 1]]
-        return [self.names[other] for other in found]
 
 
 def read_graph(lines: Iterable[tuple[str, str]], settings: WalkSettings) -> Graph:

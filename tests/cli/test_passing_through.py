@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,15 @@ from nlpkit.vectors import spacy
 TEXT = "the king sat\nthe queen sat\nthe old king read\n" * 4
 RECORD = {"id": 7, "text": "the king sat", "tags": ["a"]}
 VECTORS = "4 2\nking 1 0\nqueen 0.9 0.1\nman 0.7 0.7\nwoman 0.6 0.8\n"
+
+
+def pack_map(pairs: Iterable[tuple[int, int]]) -> bytes:
+    """A map of numbers as MessagePack, all with eight bytes, as spaCy writes key2row."""
+    listed = list(pairs)
+    head = b"\xdf" + len(listed).to_bytes(4, "big")
+    return head + b"".join(
+        b"\xcf" + key.to_bytes(8, "big") + b"\xcf" + row.to_bytes(8, "big") for key, row in listed
+    )
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +163,7 @@ def save_spacy(folder: Path, words: list[str], mode: str = "default") -> Path:
         np.save(out, rows)
     places = {spacy.hash64(word): place for place, word in enumerate(words)}
     places[spacy.hash64("again")] = 0
-    (folder / "key2row").write_bytes(spacy.pack_map(places.items()))
+    (folder / "key2row").write_bytes(pack_map(places.items()))
     (folder / "strings.json").write_text(json.dumps(["unused", *reversed(words), "again"]))
     (folder / "vectors.cfg").write_text(json.dumps({"mode": mode}))
     return folder
@@ -175,7 +185,7 @@ def test_a_spacy_folder_that_cannot_be_read_is_said_in_a_line(run: Runner) -> No
     ask = ("vectors", "get", "king", "-m", "en")
     assert "floret" in run.fails(*ask)
     (vocab / "vectors.cfg").unlink()
-    (vocab / "key2row").write_bytes(spacy.pack_map([(1, 2)])[:-3])
+    (vocab / "key2row").write_bytes(pack_map([(1, 2)])[:-3])
     assert "key2row is damaged" in run.fails(*ask)
-    (vocab / "key2row").write_bytes(spacy.pack_map([(spacy.hash64("king"), 99)]))
+    (vocab / "key2row").write_bytes(pack_map([(spacy.hash64("king"), 99)]))
     assert "names rows that" in run.fails(*ask)

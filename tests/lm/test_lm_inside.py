@@ -322,7 +322,7 @@ def test_only_completions_are_targets() -> None:
         ('{"completion": "x"}', "a completion without a prompt"),
         ('{"prompt": "x"}', "without a completion"),
         ("[1]", "not an object"),
-        ("{", "no JSON"),
+        ("{", "not JSON"),
     ],
 )
 def test_examples_that_are_none_are_named_by_their_line(line: str, message: str) -> None:

@@ -6,10 +6,10 @@ from scipy import stats
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.analogies import compare_analogies, evaluate_analogies, read_questions
-from nlpkit.vectors.protocol import folded
 from nlpkit.vectors.settings import EvaluationSettings
 from nlpkit.vectors.similarities import compare_similarity, evaluate_similarity, read_pairs
 from nlpkit.vectors.store import Vectors
+from nlpkit.vectors.transform import folded
 
 LINES = [
     ": family",

@@ -29,14 +29,15 @@ def explain(classifier: Classifier, text: str, label: str | None = None) -> Expl
     >>> explain(classifier, "The soup was cold.").label  # doctest: +SKIP
     'negative'
     """
+    from scipy.special import logit
+
     tokens = classifier.bags.tokens(text)
     variants = [tokens, *(tokens[:i] + tokens[i + 1 :] for i in range(len(tokens)))]
     probabilities = classifier.probabilities_of(variants).astype(np.float64)
     index = (
         int(probabilities[0].argmax()) if label is None else classifier.labels.encode([label])[0]
     )
-    chosen = np.clip(probabilities[:, index], 1e-7, 1 - 1e-7)
-    odds = np.log(chosen) - np.log1p(-chosen)
+    odds = logit(probabilities[:, index].clip(1e-7, 1 - 1e-7))
     return Explanation(
         classifier.labels.tokens[index],
         float(probabilities[0, index]),

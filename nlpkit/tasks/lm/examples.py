@@ -50,12 +50,7 @@ def read_examples(
         if not line.strip():
             continue
         where = f"{source}: line {number}"
-        try:
-            record = textio.parse_json(line)
-        except ValueError as error:
-            raise NlpkitError(f"{where}: no JSON: {error}", hint=_HINT) from None
-        if not isinstance(record, dict):
-            raise NlpkitError(f"{where}: not an object", hint=_HINT)
+        record = textio.parse_record(line, where, _HINT)
         found.append(_example(record, where, answers, template))
     if not found:
         raise NlpkitError(f"{source}: no examples", hint=f"one object per line: {_HINT}")

@@ -54,11 +54,7 @@ def read_questions(
         if _is_question(first):
             questions = list(_from_records(lines, name, split))
         else:
-            try:
-                value = textio.parse_json("\n".join(lines))
-            except ValueError as error:
-                raise NlpkitError(f"{name}: not JSON: {error}") from None
-            questions = list(_from_squad(value, name))
+            questions = list(_from_squad(textio.parse_record("\n".join(lines), name), name))
     else:
         questions = list(_from_tsv(lines, name, split))
     if not questions:
@@ -97,12 +93,7 @@ def _from_records(lines: Sequence[str], name: str, split: str) -> Iterator[Quest
         if not line.strip():
             continue
         where = f"{name}: line {number}"
-        try:
-            record = textio.parse_json(line)
-        except ValueError as error:
-            raise NlpkitError(f"{where}: not JSON: {error}", hint=LINES) from None
-        if not isinstance(record, dict):
-            raise NlpkitError(f"{where}: no JSON object", hint=LINES)
+        record = textio.parse_record(line, where, LINES)
         part = record.get("split")
         if part is not None and (str(part).lower() in TRAIN_SPLITS) != (split == "train"):
             continue

@@ -34,9 +34,11 @@ def explain_tags(
     >>> explain_tags(tagger, ["Time", "flies"])[0].tag  # doctest: +SKIP
     'NOUN'
     """
+    from scipy.special import logit, softmax
+
     variants = [list(tokens)]
     variants += [[*tokens[:i], HIDDEN, *tokens[i + 1 :]] for i in range(len(tokens))]
-    shares = [_shares(scores) for scores in tagger.scores(variants)]  # (T, K) each
+    shares = [softmax(scores, axis=1) for scores in tagger.scores(variants)]  # (T, K) each
     tags = tagger.tag(tokens)
     inner = [tagger.tags.tokens[int(row.argmax())] for row in shares[0]]
     found = []
@@ -44,19 +46,8 @@ def explain_tags(
         if not 0 <= place < len(tokens):
             raise NlpkitError(f"there is no word {place + 1} in a sentence of {len(tokens)}")
         chosen = tagger.tags.encode([inner[place]])[0]
-        odds = np.array([_odds(share[place, chosen]) for share in shares])
-        probability = float(shares[0][place, chosen])
-        found.append(TagExplanation(place, tags[place], probability, (odds[0] - odds[1:]).tolist()))
+        each = np.array([share[place, chosen] for share in shares], np.float64)
+        odds = logit(each.clip(1e-7, 1 - 1e-7))
+        influence = (odds[0] - odds[1:]).tolist()
+        found.append(TagExplanation(place, tags[place], float(each[0]), influence))
     return found
-
-
-def _shares(scores: np.ndarray) -> np.ndarray:
-    """Scores of tags as probabilities, each word by itself."""
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    shares: np.ndarray = powers / powers.sum(axis=1, keepdims=True)
-    return shares
-
-
-def _odds(share: float) -> float:
-    kept = float(np.clip(share, 1e-7, 1 - 1e-7))
-    return float(np.log(kept) - np.log1p(-kept))

@@ -113,13 +113,7 @@ class Tagger(modeldir.Model):
         self.places = (
             FeaturePlaces.of(settings.causal).in_order if settings.linear_features == "yes" else ()
         )
-        size = len(tags) + 1
-        pairs = weights["crf.scores"] if "crf.scores" in weights else np.zeros((size, size))
-        if scheme is not None:
-            legal = np.array(legal_transitions(tags.tokens, INNER_SCHEME))
-            pairs = np.where(legal, pairs, FORBIDDEN)
-        self.pairs: Floats = pairs.astype(np.float32)
-        self.is_chain = scheme is not None or "crf.scores" in weights
+        self._set_pairs(weights.get("crf.scores"))
 
     def __repr__(self) -> str:
         tags = f"{len(self.tags)} tags" + (f", {self.scheme} entities" if self.scheme else "")
@@ -128,6 +122,16 @@ class Tagger(modeldir.Model):
     def describe(self) -> dict[str, Any]:
         """What ``config.json`` must say of the model."""
         return asdict(self.settings)
+
+    def _set_pairs(self, scores: Floats | None) -> None:
+        """Scores of tag pairs, those of a CRF or none, without the pairs that a scheme forbids."""
+        size = len(self.tags) + 1
+        pairs = np.zeros((size, size)) if scores is None else scores
+        if self.scheme is not None:
+            legal = np.array(legal_transitions(self.tags.tokens, INNER_SCHEME))
+            pairs = np.where(legal, pairs, FORBIDDEN)
+        self.pairs: Floats = pairs.astype(np.float32)
+        self.is_chain = self.scheme is not None or scores is not None
 
     # --- tagging --------------------------------------------------------------------------------
 
@@ -285,8 +289,10 @@ class Tagger(modeldir.Model):
     def write(self, folder: Path) -> None:
         """Everything but config.json into a folder that ``modeldir.create`` gave."""
         self.extractor.write(folder)
-        self.tags.save(str(folder / TAGS))
-        layout = asdict(self.layout)
-        about = {"scheme": self.scheme, "layout": layout, "version": VERSION}
-        modeldir.write_text(folder / LAYOUT, json.dumps(about, indent=2) + "\n")
+        self._write_tags(folder)
         write_arrays(folder, self.weights)
+
+    def _write_tags(self, folder: Path) -> None:
+        self.tags.save(str(folder / TAGS))
+        about = {"scheme": self.scheme, "layout": asdict(self.layout), "version": VERSION}
+        modeldir.write_text(folder / LAYOUT, json.dumps(about, indent=2) + "\n")

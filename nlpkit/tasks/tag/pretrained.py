@@ -6,14 +6,12 @@ every tagger has.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -26,18 +24,15 @@ from nlpkit.nn.inference import Floats, Ids
 from nlpkit.registry import TAGGER
 from nlpkit.tasks.tag.head import TagHead
 from nlpkit.tasks.tag.predictor import (
-    FORBIDDEN,
-    INNER_SCHEME,
     LAYOUT,
     TAGS,
-    VERSION,
     About,
     Tagger,
 )
 from nlpkit.tasks.tag.settings import TagTuning
 from nlpkit.text.codec import save_codec
 from nlpkit.text.conll import Layout
-from nlpkit.text.schemes import Scheme, legal_transitions
+from nlpkit.text.schemes import Scheme
 from nlpkit.text.vocab import Vocab
 from nlpkit.text.vocab_codec import WORDS, VocabCodec
 
@@ -127,15 +122,8 @@ class PretrainedTagger(Tagger):
         self.codec = words  # to know which words training had
         self.scheme, self.layout = scheme, layout
         self.config = config or modeldir.ModelConfig(kind=TAGGER, settings=self.describe())
-        size = len(tags) + 1
         crf = network.head.crf
-        pairs = np.zeros((size, size)) if crf is None else crf.scores.detach().cpu().numpy()
-        if scheme is not None:
-            pairs = np.where(
-                np.array(legal_transitions(tags.tokens, INNER_SCHEME)), pairs, FORBIDDEN
-            )
-        self.pairs = pairs.astype(np.float32)
-        self.is_chain = scheme is not None or crf is not None
+        self._set_pairs(None if crf is None else crf.scores.detach().cpu().numpy())
 
     def __repr__(self) -> str:
         return f"<PretrainedTagger: {self.network.words.encoder.kind}, {len(self.tags)} tags>"
@@ -160,9 +148,7 @@ class PretrainedTagger(Tagger):
         """Everything but config.json into a folder that ``modeldir.create`` gave."""
         self.network.words.encoder.write(folder)
         save_codec(self.codec, folder)
-        self.tags.save(str(folder / TAGS))
-        about = {"scheme": self.scheme, "layout": asdict(self.layout), "version": VERSION}
-        modeldir.write_text(folder / LAYOUT, json.dumps(about, indent=2) + "\n")
+        self._write_tags(folder)
         modeldir.write_weights(folder, self.network.tensors())
 
     @classmethod

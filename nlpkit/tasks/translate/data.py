@@ -93,12 +93,7 @@ def _from_json(lines: Iterable[Line]) -> Iterator[Pair]:
         if not text.strip():
             continue
         where = f"{source}: line {number}"
-        try:
-            record = textio.parse_json(text)
-        except ValueError as error:
-            raise NlpkitError(f"{where}: not JSON: {error}") from None
-        if not isinstance(record, dict):
-            raise NlpkitError(f"{where}: no object", hint=_EXAMPLE)
+        record = textio.parse_record(text, where, _EXAMPLE)
         yield Pair(
             _text(record.get("source"), where, "source").replace("\n", " "),
             _text(record.get("target"), where, "target").replace("\n", " "),
