@@ -43,7 +43,9 @@ def measure_training(
         texts = [one[0].text for one in answers]
         found.append(round(bleu(texts, targets).score, 2))
     wrong = 100 - 100 * sum(exact_matches(texts, targets)) / len(dev)
-    name = f"{run.picked.model}, {run.model.settings.layers} x {run.model.settings.dim}"
+    shape = run.model.settings
+    together = f"{shape.members} models of " if shape.members > 1 else ""
+    name = f"{together}{shape.model}, {shape.layers} x {shape.dim}"
     speed = round(sum(speeds) / len(speeds))
     return name, settings.max_time, *found, speed, round(wrong, 2)
 

@@ -98,7 +98,8 @@ def _describe(run: TranslateRun, notes: Notes) -> None:
     if picked and run.picked.epochs is not None:
         what += f", to read the data about {run.picked.epochs:.1f} times"
     sizes = f"{len(run.source):,}" if shape.joint else f"{len(run.source):,} + {len(run.target):,}"
+    together = f"{shape.members} models of " if shape.members > 1 else ""
     notes.say(
-        f"{picked}{shape.model}, {what}; vocabulary {sizes}, of which {shape.written:,} are "
-        f"written; {run.model.count_parameters():,} parameters"
+        f"{picked}{together}{shape.model}, {what}; vocabulary {sizes}, of which "
+        f"{shape.written:,} are written; {run.model.count_parameters():,} parameters"
     )

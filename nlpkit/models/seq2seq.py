@@ -7,7 +7,7 @@ it writes, several hypotheses (beams) of a sentence share its memory: N sentence
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -69,6 +69,10 @@ class EncoderDecoder(nn.Module):
         self.dropout = nn.Dropout(settings.dropout)
 
     written_ids: Tensor | None
+
+    def each(self) -> Iterator[EncoderDecoder]:
+        """The models that decide together: this one alone."""
+        yield self
 
     def initialize(self, generator: torch.Generator) -> None:
         """Draw the first weights."""
@@ -183,8 +187,11 @@ def build_seq2seq(settings: Seq2SeqArchitecture, seed: int = 1) -> EncoderDecode
 
 def empty_seq2seq(settings: Seq2SeqArchitecture) -> EncoderDecoder:
     """A model whose weights are about to be read."""
+    from nlpkit.models.seq2seq_ensemble import EnsembleSeq2Seq
     from nlpkit.models.seq2seq_recurrent import RecurrentSeq2Seq
     from nlpkit.models.seq2seq_transformer import TransformerSeq2Seq
 
+    if settings.members > 1:
+        return EnsembleSeq2Seq(settings)
     kind = TransformerSeq2Seq if settings.model == "transformer" else RecurrentSeq2Seq
     return kind(settings)

@@ -31,6 +31,7 @@ class Seq2SeqArchitecture:
     layers: int = 1  # of the encoder, and of the decoder
     decoder_layers: int = 0  # 0 is as many as the encoder has
     dropout: float = 0.0
+    members: int = 1  # models that decide together
     max_length: int = 256  # tokens of either side
     # recurrent
     attention: AttentionName = "dot"
@@ -59,6 +60,7 @@ class Seq2SeqArchitecture:
         "heads": (1, 2**10),
         "hidden": (0, 2**20),
         "dropout": schema.SHARE,
+        "members": (1, 2**10),
         "max_length": (2, 2**20),
     }
 
@@ -119,7 +121,7 @@ class Seq2SeqArchitecture:
         else:
             gates = 4 if self.model == "lstm" else 3
             layers = (2 * self.layers + self.depth) * gates * 2 * dim * dim + 9 * dim * dim
-        return tables * dim + layers
+        return self.members * (tables * dim + layers)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""

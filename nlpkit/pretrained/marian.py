@@ -238,6 +238,7 @@ def export_marian(translator: Translator, folder: str | os.PathLike[str]) -> Non
     shape = translator.model.settings
     wanted: dict[str, Any] = {
         "model": "transformer",
+        "members": 1,
         "joint": True,
         "tied": True,
         "norm": "post",

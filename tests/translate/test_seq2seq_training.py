@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_translators import digit_pairs
+from small_translators import KINDS, digit_pairs
 from warm import Warm
 
 from nlpkit.tasks.translate import pick, train
-from nlpkit.tasks.translate.settings import TranslateSettings
+from nlpkit.tasks.translate.data import Pair
+from nlpkit.tasks.translate.model import Translator
+from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
 from nlpkit.tasks.translate.train import TranslateRun, heldout_loss
 
 TINY = {"tokenizer": "whitespace", "dim": 16, "batch_tokens": 200, "dtype": "float32"}
@@ -33,9 +35,11 @@ _WORKER = """
 import sys, torch
 torch.set_num_threads(1)
 sys.path.insert(0, sys.argv[1])
-from small_translators import digit_pairs
+from small_translators import KINDS, digit_pairs
 from nlpkit.tasks.translate import pick, train
-from nlpkit.tasks.translate.settings import TranslateSettings
+from nlpkit.tasks.translate.data import Pair
+from nlpkit.tasks.translate.model import Translator
+from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
 from nlpkit.tasks.translate.train import TranslateRun, heldout_loss
 from nlpkit.training.distributed import Processes
 processes = Processes.from_environment()
@@ -70,6 +74,7 @@ def test_a_faster_machine_gets_a_wider_model_and_a_resumed_run_its_own(
 ) -> None:
     monkeypatch.setattr(train, "FEW", 10)
     monkeypatch.setattr(pick, "FEW", 10)
+    monkeypatch.setattr(pick, "_SYMBOLS", 0)
     small = {"tokenizer": "whitespace", "batch_tokens": 60, "dtype": "float32"}
     settings = TranslateSettings(max_time=1e4, max_iters=1, **small)  # type: ignore[arg-type]
     tokens = sum(len(pair.target.split()) + 1 for pair in digit_pairs(20))
@@ -91,6 +96,60 @@ def test_a_faster_machine_gets_a_wider_model_and_a_resumed_run_its_own(
     assert again.model.settings == first.model.settings
     for one, other in zip(first.model.parameters(), again.model.parameters(), strict=True):
         assert one.equal(other)
+
+
+def test_characters_get_small_steps_and_several_models_that_a_resumed_run_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train, "FEW", 10)
+    monkeypatch.setattr(pick, "FEW", 10)
+    monkeypatch.setattr(pick, "_ENOUGH", 10)
+    settings = TranslateSettings(
+        tokenizer="char", max_time=1e4, max_iters=1, batch_tokens=60, dtype="float32"
+    )
+    tokens = sum(len(pair.target) + 1 for pair in digit_pairs(20))
+
+    def make(epochs: float) -> TranslateRun:
+        def speed(vocab: int, *_: object, **__: object) -> float:
+            return epochs * tokens * pick.work("lstm", pick.SYMBOLS[-1], vocab) / 1e4
+
+        monkeypatch.setattr(train, "measure_speed", speed)
+        return TranslateRun(digit_pairs(20), settings)
+
+    assert [make(often).picked.members for often in (5, 17, 80)] == [1, 2, 4]
+    first = make(17)
+    assert first.picked.epochs == pytest.approx(8.5)
+    assert [type(one).__name__ for one in first.trainer.optimizers] == ["AdamW"]
+    next(first.steps())
+    first.save_checkpoint(tmp_path / "checkpoint")
+    again = make(80)
+    again.load_checkpoint(tmp_path / "checkpoint")
+    assert again.model.settings == first.model.settings
+    for one, other in zip(first.model.parameters(), again.model.parameters(), strict=True):
+        assert one.equal(other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_models_that_decide_together_are_kept_and_read(tmp_path: Path, kind: str) -> None:
+    settings = TranslateSettings(model=kind, members=2, max_iters=30, **TINY)  # type: ignore[arg-type]
+    run = TranslateRun(digit_pairs(), settings)
+    losses = [progress.loss for progress in run.steps()]
+    assert losses[-1] < losses[0]
+    translator = run.finish()
+    one, other = (dict(member.named_parameters()) for member in run.model.each())
+    assert all(not one[name].equal(other[name]) for name in one if one[name].dim() > 1)
+    translator.save(tmp_path / "model")
+    again = Translator.load(tmp_path / "model")
+    texts = ["1 2", "3"]
+    chosen = PredictSettings(beams=2)
+    found, same = translator.predict(texts, chosen), again.predict(texts, chosen)
+    assert [answers[0].text for answers in found] == [answers[0].text for answers in same]
+    # what a search finds has the score that the whole target has
+    pairs = [Pair(text, answers[0].text) for text, answers in zip(texts, same, strict=True)]
+    scores = [score.log_probability for score in again.score(pairs)]
+    assert scores == pytest.approx([answers[0].log_probability for answers in same], abs=1e-4)
+    again.quantize()
+    assert len(again.predict(texts, chosen)) == 2
 
 
 def test_the_speed_of_a_machine_is_measured() -> None:

@@ -94,7 +94,7 @@ class Translator(modeldir.Model):
             save_codec(self.target, folder, "target")
         tensors = dict(self.model.state_dict())
         if self.model.settings.joint:
-            tensors.pop("source_table.weight")
+            tensors = {name: part for name, part in tensors.items() if not _is_shared(name)}
         modeldir.write_weights(folder, tensors)
 
     @classmethod
@@ -390,23 +390,29 @@ def read_seq2seq(folder: Path, shape: Seq2SeqArchitecture) -> EncoderDecoder:
     """The weights of a folder in a model of this shape, checked before memory is asked for."""
     tensors = modeldir.read_weights(folder)
     where = str(folder / modeldir.WEIGHTS)
-    if max(shape.layers, shape.depth) > len(tensors):
+    if max(shape.layers, shape.depth, shape.members) > len(tensors):
         raise NlpkitError(f"{where} has too few tensors for its layers", hint=schema.AGAIN)
     with torch.device("meta"), NoRandomNumbers():
         state = empty_seq2seq(shape).state_dict()
     expected: dict[str, schema.Shape] = {name: tuple(part.shape) for name, part in state.items()}
     if shape.joint:
-        expected.pop("source_table.weight")
+        expected = {name: size for name, size in expected.items() if not _is_shared(name)}
     whole = [name for name, part in state.items() if not part.is_floating_point()]
     schema.check_tensors(tensors, expected, where, whole=whole)
-    if shape.outputs:
-        ids = tensors["written_ids"]
+    for ids in (part for name, part in tensors.items() if name.endswith("written_ids")):
         if ids.min() < 0 or ids.max() >= shape.target_vocab or len(ids.unique()) < len(ids):
             raise NlpkitError(f"{where}: written_ids are not ids of the target", hint=schema.AGAIN)
     if shape.joint:
-        tensors = {**tensors, "source_table.weight": tensors["target_table.weight"]}
+        tables = {name: name.replace("source_", "target_") for name in state if _is_shared(name)}
+        tensors = {**tensors, **{name: tensors[other] for name, other in tables.items()}}
     model = empty_seq2seq(shape)
     model.load_state_dict(tensors, assign=True)
     if shape.joint:
-        model.source_table.weight = model.target_table.weight
+        for member in model.each():
+            member.source_table.weight = member.target_table.weight
     return model.requires_grad_(False).eval()
+
+
+def _is_shared(name: str) -> bool:
+    """Whether a tensor is the table of the target once more, in a joint vocabulary."""
+    return name.endswith("source_table.weight")

@@ -36,6 +36,7 @@ RECURRENT = (
     Size(384, 1, 16, 0.35),
     Size(512, 1, 32, 0.4),
 )
+SYMBOLS = (*RECURRENT[:2], Size(256, 1, 3, 0.3))
 TRANSFORMER = (
     Size(128, 2, 0),
     Size(192, 2, 3, 0.2),
@@ -43,6 +44,9 @@ TRANSFORMER = (
     Size(384, 4, 32, 0.3),
 )
 FEW, _SOME = 100_000, 1_000_000  # target tokens: with fewer, wide models learn them by heart
+_SYMBOLS = 500  # ids of both sides: characters, phones and features, not words
+_ENOUGH = 200_000  # target tokens: with fewer of them, Muon has learned more in minutes
+_EACH, _MEMBERS = 8, 4  # epochs from which on more models teach more, and how many at most
 _PATIENT = 60  # epochs of a small Transformer from which on it is ahead of an LSTM
 _OPTIMIZER = 0.85  # of the speed is left when weights are changed, too
 _TRIALS = 3  # of a batch; the first one warms up
@@ -54,20 +58,22 @@ class Picked(NamedTuple):
     model: Kind
     dim: int
     layers: int
+    members: int = 1  # models that decide together
+    dropout: float = 0.15
     epochs: float | None = None  # how often it will read the data, if that was estimated
 
-    @property
-    def dropout(self) -> float:
-        """What a model of this size is trained with.
 
-        >>> Picked("lstm", 256, 1).dropout, Picked("lstm", 320, 1).dropout
-        (0.15, 0.3)
-        """
-        every = TRANSFORMER if self.model == "transformer" else RECURRENT
-        return next((size.dropout for size in every if size.dim == self.dim), every[0].dropout)
+def is_symbols(ids: int, tokens: int) -> bool:
+    """Whether so many ids of both sides are characters, phones or features.
+
+    These few are learned soon, and what is left is to learn what they do beside each other, without
+    learning words by heart: small steps of AdamW by small batches are better at that than Muon,
+    and several models that decide together are better than a wide one.
+    """
+    return ids <= _SYMBOLS and tokens >= _ENOUGH
 
 
-def sizes(kind: Kind, tokens: int) -> tuple[Size, ...]:
+def sizes(kind: Kind, tokens: int, symbols: bool = False) -> tuple[Size, ...]:
     """Those that so many target tokens are enough for.
 
     >>> [size.dim for size in sizes("lstm", 500_000)]
@@ -76,6 +82,8 @@ def sizes(kind: Kind, tokens: int) -> tuple[Size, ...]:
     every = TRANSFORMER if kind == "transformer" else RECURRENT
     if tokens < FEW:
         return every[:1]
+    if symbols and kind != "transformer":
+        return SYMBOLS
     return every[:-1] if tokens < _SOME else every
 
 
@@ -91,43 +99,59 @@ def work(kind: Kind, size: Size, vocab: int) -> int:
 
 
 def pick_size(
-    kind: Kind, tokens: int, vocab: int, *, epochs: float | None, speed: float, seconds: float
+    kind: Kind,
+    tokens: int,
+    vocab: int,
+    *,
+    epochs: float | None,
+    speed: float,
+    seconds: float,
+    symbols: bool = False,
 ) -> Picked:
     """The widest model that reads the data often enough.
 
     ``epochs`` are given, or follow from so many ``seconds`` at a ``speed`` in multiply-adds.
 
     >>> pick_size("lstm", 500_000, 3000, epochs=None, speed=15e9, seconds=360)
-    Picked(model='lstm', dim=256, layers=1, epochs=3.857671909290417)
+    Picked(model='lstm', dim=256, layers=1, members=1, dropout=0.15, epochs=3.857671909290417)
     >>> pick_size("lstm", 500_000, 3000, epochs=None, speed=15e9, seconds=1200).dim
     320
+    >>> pick_size("lstm", 250_000, 60, epochs=None, speed=15e9, seconds=1200, symbols=True)[:5]
+    ('lstm', 256, 1, 3, 0.3)
     """
     best = Picked(kind, 0, 0)
-    for size in sizes(kind, tokens):
+    for size in sizes(kind, tokens, symbols):
         often = epochs or seconds * speed / work(kind, size, vocab) / tokens
         if not best.dim or often >= size.epochs:
-            best = Picked(kind, size.dim, size.layers, None if epochs else often)
+            members = max(1, min(_MEMBERS, int(often / _EACH))) if symbols and not epochs else 1
+            each = None if epochs else often / members
+            best = Picked(kind, size.dim, size.layers, members, size.dropout, each)
     return best
 
 
 def pick_kind(tokens: int, device: str, small: Picked) -> Kind:
     """What architecture: ``small`` is the smallest Transformer that data and time allow.
 
-    >>> pick_kind(500_000, "cpu", Picked("transformer", 192, 2, 4.0))
+    >>> pick_kind(500_000, "cpu", Picked("transformer", 192, 2, epochs=4.0))
     'lstm'
     """
     patient = (small.epochs or 0) >= _PATIENT and tokens >= FEW
     return "transformer" if device != "cpu" or patient else "lstm"
 
 
-def candidates(tokens: int) -> list[tuple[Kind, int, int]]:
+def candidates(tokens: int, symbols: bool = False) -> list[Picked]:
     """All that could be picked for so many target tokens.
 
-    >>> candidates(50_000)
-    [('lstm', 128, 1), ('gru', 128, 1), ('transformer', 128, 2)]
+    >>> [one[:4] for one in candidates(50_000)]
+    [('lstm', 128, 1, 1), ('gru', 128, 1, 1), ('transformer', 128, 2, 1)]
     """
     kinds: tuple[Kind, ...] = ("lstm", "gru", "transformer")
-    return [(kind, size.dim, size.layers) for kind in kinds for size in sizes(kind, tokens)]
+    return [
+        Picked(kind, size.dim, size.layers, members, size.dropout)
+        for kind in kinds
+        for size in sizes(kind, tokens, symbols)
+        for members in range(1, (_MEMBERS if symbols else 1) + 1)
+    ]
 
 
 def measure_speed(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nlpkit.tasks.translate.pick import Picked
 
 DECODING = "Search"
-_BATCH = 2750  # tokens
+_BATCH, _SYMBOL_BATCH = 2750, 400  # tokens
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,13 @@ class TranslateSettings(TrainerSettings):
     layers: int | None = option(
         None, "Layers of encoder and decoder.", low=1, high=DEEPEST, shown_default="1 or 3"
     )
+    members: int | None = option(
+        None,
+        "Models that are trained side by side and decide together.",
+        low=1,
+        high=100,
+        shown_default="1, of characters up to 4 by time",
+    )
     heads: int | None = option(
         None, "Transformer: attention heads.", low=1, high=DEEPEST, shown_default="4"
     )
@@ -78,7 +85,10 @@ class TranslateSettings(TrainerSettings):
         TrainerSettings, "dropout", None, shown_default="0.15, of wide models up to 0.4"
     )
     lr: float | None = changed(
-        TrainerSettings, "lr", None, shown_default="0.02, of a Transformer 0.005"
+        TrainerSettings,
+        "lr",
+        None,
+        shown_default="0.02, of a Transformer 0.005, of adamw alone 0.002",
     )
     weight_decay: float | None = changed(TrainerSettings, "weight_decay", 0.0)
     warmup: float = changed(TrainerSettings, "warmup", 0.02)
@@ -91,11 +101,14 @@ class TranslateSettings(TrainerSettings):
         "Tokens of the longer side to a step and process.",
         low=1,
         high=MANY,
-        shown_default="up to 2750",
+        shown_default="up to 2750, of characters 400",
         group=TRAINING,
     )
-    optimizer: Literal["muon", "adamw"] = option(
-        "muon", "muon: Muon for hidden matrices, AdamW else.", group=TRAINING
+    optimizer: Literal["muon", "adamw"] | None = option(
+        None,
+        "muon: Muon for hidden matrices, AdamW else.",
+        shown_default="muon, of characters adamw",
+        group=TRAINING,
     )
     smoothing: float = option(
         0.1,
@@ -122,13 +135,14 @@ class TranslateSettings(TrainerSettings):
         source, target = self.tokenizers
         return source == target and not self.separate
 
-    def pick_batch(self, tokens: int) -> int:
+    def pick_batch(self, tokens: int, symbols: bool = False) -> int:
         """Tokens to a batch, by those of the data: few pairs are to be seen in many steps.
 
         >>> TranslateSettings().pick_batch(1_000_000), TranslateSettings().pick_batch(30_000)
         (2750, 600)
         """
-        return self.batch_tokens or min(_BATCH, max(_BATCH // 10, tokens // 50))
+        most = _SYMBOL_BATCH if symbols else _BATCH
+        return self.batch_tokens or min(most, max(_BATCH // 10, tokens // 50))
 
     def architecture(
         self, picked: Picked, source_vocab: int, target_vocab: int, outputs: int
@@ -146,6 +160,7 @@ class TranslateSettings(TrainerSettings):
             tied=not self.untied,
             dim=dim,
             layers=layers,
+            members=self.members or picked.members,
             dropout=picked.dropout if self.dropout is None else self.dropout,
             max_length=self.max_length + 1,
             attention=self.attention or "dot",

@@ -22,7 +22,15 @@ from nlpkit.models.seq2seq_settings import END, PAD, UNKNOWN, Kind, Seq2SeqArchi
 from nlpkit.tasks.translate.codecs import SideCodec, make_codec
 from nlpkit.tasks.translate.data import Pair, without_empty
 from nlpkit.tasks.translate.model import Translator
-from nlpkit.tasks.translate.pick import FEW, Picked, candidates, measure_speed, pick_kind, pick_size
+from nlpkit.tasks.translate.pick import (
+    FEW,
+    Picked,
+    candidates,
+    is_symbols,
+    measure_speed,
+    pick_kind,
+    pick_size,
+)
 from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
 from nlpkit.tasks.translate.start import embed_pairs
 from nlpkit.training.averaging import Averaged
@@ -32,7 +40,8 @@ from nlpkit.training.loop import Trainer
 from nlpkit.training.run import Run
 
 MUON_LR = 0.03
-LR: dict[Kind, float] = {"lstm": 0.02, "gru": 0.02, "transformer": 0.005}  # of AdamW
+LR: dict[Kind, float] = {"lstm": 0.02, "gru": 0.02, "transformer": 0.005}  # of AdamW beside it
+ADAMW_LR = 0.002  # of AdamW alone
 _EPOCHS = 20
 _MEASURED = 200  # pairs of the held-out part that are translated at each evaluation
 
@@ -86,7 +95,10 @@ class TranslateRun(Run):
                 hint="a larger `max_length`",
             )
         self.tokens = sum(map(len, self.targets))
-        self.batch_tokens = settings.pick_batch(self.tokens)
+        ids = len(self.source) + (0 if settings.joint else len(self.target))
+        recurrent = ("lstm", "gru", "auto" if self.device.type == "cpu" else "")
+        self.symbols = settings.model in recurrent and is_symbols(ids, self.tokens)
+        self.batch_tokens = settings.pick_batch(self.tokens, self.symbols)
         self.speed = 0.0  # multiply-adds a second, if it had to be measured
         self.picked = self._pick()
         self.model = self._make_model()
@@ -103,7 +115,8 @@ class TranslateRun(Run):
         seconds, epochs = settings.max_time, settings.epochs or _EPOCHS
         asked = settings.model != "auto" and settings.dim is not None
         if seconds is None or asked or self.processes.count > 1 or self.tokens < FEW:
-            return pick_size(kind, self.tokens, 0, epochs=epochs, speed=0.0, seconds=0.0)
+            known: dict[str, Any] = {"epochs": epochs, "speed": 0.0, "seconds": 0.0}
+            return pick_size(kind, self.tokens, 0, **known, symbols=self.symbols)
         vocab = len({index for row in self.targets for index in row})
         if not self.speed:
             source, target = sum(map(len, self.sources)), self.tokens
@@ -111,19 +124,21 @@ class TranslateRun(Run):
             rows = max(1, self.batch_tokens // max(lengths))
             float32 = settings.dtype == "float32"
             self.speed = measure_speed(vocab, rows, lengths, self.device, float32=float32)
-        known: dict[str, Any] = {"epochs": None, "speed": self.speed, "seconds": seconds}
-        if settings.model == "auto" and settings.attention is None:
+        known = {"epochs": None, "speed": self.speed, "seconds": seconds}
+        if settings.model == "auto" and settings.attention is None and not self.symbols:
             small = pick_size("transformer", self.tokens, vocab, **known)
             kind = pick_kind(self.tokens, self.device.type, small)
-        return pick_size(kind, self.tokens, vocab, **known)
+        return pick_size(kind, self.tokens, vocab, **known, symbols=self.symbols)
 
     def load_checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Go on with the model that was picked then: now the machine may be faster or slower."""
         if modeldir.is_model(path):
             run = modeldir.load_config(path, kind=modeldir.CHECKPOINT).settings.get("run")
             before = run.get("picked") if isinstance(run, dict) else None
-            if before in [list(one) for one in candidates(self.tokens)] and self.speed:
-                self.picked = Picked(*before)
+            every = candidates(self.tokens, self.symbols)
+            found = [one for one in every if list(one[:4]) == before]
+            if found and self.speed:
+                self.picked = found[0]
                 self.model = self._make_model()
                 self.trainer = self._make_trainer(self._timer)
         super().load_checkpoint(path)
@@ -141,11 +156,13 @@ class TranslateRun(Run):
             batch="batch_tokens",
         )
         model = build_seq2seq(shape, settings.seed)
-        if model.written_ids is not None:
-            model.written_ids.copy_(torch.tensor(written))
-        if settings.start == "pairs":
-            self._start_from_pairs(model, shape)
-            self._start_from_counts(model, written if shape.outputs else range(len(self.target)))
+        for member in model.each():
+            if member.written_ids is not None:
+                member.written_ids.copy_(torch.tensor(written))
+            if settings.start == "pairs":
+                self._start_from_pairs(member, shape)
+                scored = written if shape.outputs else range(len(self.target))
+                self._start_from_counts(member, scored)
         return model.to(self.device)
 
     def _start_from_pairs(self, model: EncoderDecoder, shape: Seq2SeqArchitecture) -> None:
@@ -182,10 +199,13 @@ class TranslateRun(Run):
             fill=PAD,
         )
         self.per_epoch = max(1, batches.per_epoch // (processes.count * settings.grad_accum))
+        optimizer = settings.optimizer or ("adamw" if self.symbols else "muon")
+        alone = optimizer == "adamw" and self.picked.model != "transformer"
+        lr = ADAMW_LR if alone else LR[self.picked.model]
         optimizers = make_optimizers(
             model,
-            optimizer=settings.optimizer,
-            lr=LR[self.picked.model] if settings.lr is None else settings.lr,
+            optimizer=optimizer,
+            lr=lr if settings.lr is None else settings.lr,
             muon_lr=MUON_LR,
             weight_decay=settings.weight_decay or 0.0,
         )
@@ -243,7 +263,7 @@ class TranslateRun(Run):
 
     def common_settings(self) -> dict[str, Any]:
         """What a resumed run must have in common with the first one."""
-        picked = list(self.picked[:3])
+        picked = list(self.picked[:4])
         return {**vars(self.settings), "processes": self.processes.count, "picked": picked}
 
     def data_hash(self) -> str:
