@@ -31,7 +31,7 @@ def evaluate(
     *,
     model: options.Model,
     where: PairFlags,
-    beams: int = flag(PredictSettings().beams, "Hypotheses that are followed.", min=1, max=1000),
+    beams: int = flag(PredictSettings().beams, "Hypotheses that are followed.", min=1, max=200),
     compare: str | None = flag(
         None, "Another model on the same pairs, to see which is better.", metavar="OTHER"
     ),

@@ -129,7 +129,8 @@ class _Counts:
             self.cut += one[0].cut
             self.loops += one[0].cut > 0
             self.incomplete += not one[0].complete
-        ids = [index for line in lines for index in translator.source.encode(line)]
+        texts = map(translator.readable, lines)
+        ids = [index for text in texts for index in translator.source.encode(text)]
         self.read += len(ids)
         self.unknown += translator.source.count_unknown(ids)
 

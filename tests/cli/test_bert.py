@@ -133,6 +133,14 @@ def test_lines_are_found_from_an_index_and_without(
     assert "is not a model folder" in refused("search", text, "x")
 
 
+def test_an_index_holds_names_that_are_no_utf8(model: str, tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"name-\xff.txt")
+    odd.write_text("the dog ran\n")
+    ok("index", model, str(odd), "-o", str(tmp_path / "i"))
+    (found,) = rows("search", str(tmp_path / "i"), "a dog", "--json")
+    assert found["file"] == str(odd)
+
+
 def test_pairs_scores_attention_and_senses(model: str, folder: Path) -> None:
     (same,) = rows("similarity", model, "the cat", "the cat", "--json")
     assert same["cosine"] == pytest.approx(1, abs=1e-5)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fuzz.foreign import ELMO_OPTIONS, write_elmo
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,24 +25,6 @@ from nlpkit.text.word_bytes import word_rows
 
 SMALL = ElmoArchitecture(dim=4, hidden=6, char_dim=3, widths=(1, 2), filters=(3, 5), longest_word=8)
 SENTENCES = ["the cat sat".split(), "a dog".split(), [], "the old cat saw a small dog".split()]
-OPTIONS = {
-    "lstm": {
-        "cell_clip": 3,
-        "use_skip_connections": True,
-        "n_layers": 2,
-        "proj_clip": 3,
-        "projection_dim": 4,
-        "dim": 6,
-    },
-    "char_cnn": {
-        "embedding": {"dim": 3},
-        "filters": [[1, 4], [2, 5]],
-        "n_highway": 2,
-        "n_characters": 262,
-        "max_characters_per_token": 10,
-        "activation": "tanh",
-    },
-}
 
 
 def small_elmo() -> ElmoModel:
@@ -148,37 +131,6 @@ def test_a_mix_needs_a_number_for_each_layer_and_layers_are_checked() -> None:
 # --- AllenNLP's files ---------------------------------------------------------------------------
 
 
-def write_allennlp(folder: Path) -> dict[str, Any]:
-    """A tiny random ELMo in AllenNLP's form; its arrays by name."""
-    h5py = pytest.importorskip("h5py")
-    (folder / "options.json").write_text(json.dumps(OPTIONS))
-    random = np.random.default_rng(1)
-    dim, hidden, total = 4, 6, 9
-    shapes = {
-        "char_embed": (261, 3),
-        "CNN/W_cnn_0": (1, 1, 3, 4),
-        "CNN/b_cnn_0": (4,),
-        "CNN/W_cnn_1": (1, 2, 3, 5),
-        "CNN/b_cnn_1": (5,),
-        "CNN_proj/W_proj": (total, dim),
-        "CNN_proj/b_proj": (dim,),
-    }
-    for number in range(2):
-        for part in ("carry", "transform"):
-            shapes[f"CNN_high_{number}/W_{part}"] = (total, total)
-            shapes[f"CNN_high_{number}/b_{part}"] = (total,)
-        for way in range(2):
-            cell = f"RNN_{way}/RNN/MultiRNNCell/Cell{number}/LSTMCell"
-            shapes[f"{cell}/W_0"] = (2 * dim, 4 * hidden)
-            shapes[f"{cell}/B"] = (4 * hidden,)
-            shapes[f"{cell}/W_P_0"] = (hidden, dim)
-    arrays = {name: random.normal(size=shape).astype("f4") for name, shape in shapes.items()}
-    with h5py.File(folder / "weights.hdf5", "w") as file:
-        for name, array in arrays.items():
-            file[name] = array
-    return arrays
-
-
 def embed_by_hand(words: list[str], arrays: dict[str, Any]) -> list[Any]:
     """All layers of a sentence, straight from TensorFlow's variables."""
 
@@ -227,7 +179,7 @@ def embed_by_hand(words: list[str], arrays: dict[str, Any]) -> list[Any]:
 
 
 def test_an_imported_elmo_gives_what_tensorflows_variables_say(tmp_path: Path) -> None:
-    arrays = write_allennlp(tmp_path)
+    arrays = write_elmo(tmp_path)
     elmo = import_elmo(tmp_path / "options.json", tmp_path / "weights.hdf5")
     words = ["Time", "flies", "überaus-lange", "."]
     (vectors,) = elmo.embed([words])
@@ -237,7 +189,7 @@ def test_an_imported_elmo_gives_what_tensorflows_variables_say(tmp_path: Path) -
 
 def test_weights_that_do_not_fit_their_options_are_named(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
-    write_allennlp(tmp_path)
+    write_elmo(tmp_path)
     options, weights = tmp_path / "options.json", tmp_path / "weights.hdf5"
     with h5py.File(weights, "a") as file:
         del file["CNN_proj/W_proj"]
@@ -264,7 +216,7 @@ def test_weights_that_do_not_fit_their_options_are_named(tmp_path: Path) -> None
     ],
 )
 def test_options_are_read_strictly(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    raw: dict[str, Any] = json.loads(json.dumps(OPTIONS))
+    raw: dict[str, Any] = json.loads(json.dumps(ELMO_OPTIONS))
     for name, value in change.items():
         outer, _, inner = name.partition(".")
         if inner:

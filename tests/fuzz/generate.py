@@ -157,7 +157,7 @@ class Generator:
         for parameter in draft.command.parameters:
             if roles.is_needed(draft.command, parameter):
                 _set_good(draft, parameter)
-        _follow_pt(draft)
+        _fit_together(draft)
         if draft.random.random() < 0.3:
             _feed(draft)
 
@@ -175,11 +175,14 @@ def _set_good(draft: Draft, parameter: Parameter) -> None:
         draft.copy(value)
     elif value is None:
         value = random.choice(roles.good_words(command, parameter))
-    draft.set(parameter, *(2 * [value] if command.name in roles.TWO and role else [value]))
+    draft.set(parameter, *roles.times(command, parameter) * [value])
 
 
-def _follow_pt(draft: Draft) -> None:
-    """A folder has its own tokenizer; nanoGPT's checkpoint has none."""
+def _fit_together(draft: Draft) -> None:
+    """A folder has its own tokenizer, as nanoGPT's checkpoint has not; an index its own texts."""
+    if draft.files.get("source") == "lines.index":
+        draft.arguments.pop("inputs", None)
+        draft.files.pop("inputs", None)
     if draft.files.get("source") == "gpt2":
         draft.arguments.pop("tokenizer", None)
         draft.files.pop("tokenizer", None)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import textwrap
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .case import Case
@@ -28,6 +31,7 @@ class Tally:
 
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     findings: dict[tuple[str, str], Finding] = field(default_factory=dict)
+    sorts: Counter[str] = field(default_factory=Counter)  # of trouble, see below
     slowest: float = 0.0
     largest: int = 0
     seconds: float = 0.0
@@ -36,6 +40,7 @@ class Tally:
         """Count a case; whether its fault is a new one."""
         row = self.counts.setdefault(case.command, dict.fromkeys(COLUMNS, 0))
         row["tried"] += 1
+        self.sorts.update(set(sorts(case)))
         row["failed" if fault else "refused" if refused else "ok"] += 1
         self.slowest = max(self.slowest, outcome.seconds)
         self.largest = max(self.largest, outcome.peak)
@@ -58,11 +63,34 @@ class Tally:
                 self.findings[key].count += finding.count
             else:
                 self.findings[key] = finding
+        self.sorts.update(other.sorts)
         self.slowest = max(self.slowest, other.slowest)
         self.largest = max(self.largest, other.largest)
 
     def total(self, column: str) -> int:
         return sum(row[column] for row in self.counts.values())
+
+
+def sorts(case: Case) -> Iterator[str]:
+    """The sorts of trouble in a case that are worth counting."""
+    yield from case.circumstances
+    if case.signal:
+        yield signal.Signals(case.signal).name
+    for step in case.steps:
+        if step.what == "fifo":
+            yield "FIFO"
+        elif step.what == "mode" and not step.number:
+            yield "unreadable file"
+        elif step.what == "write" and step.times > 1:
+            yield "a million lines" if step.data.endswith(b"\n") else "a line of many MB"
+        elif step.what in ("copy", "link", "folder", "mode"):
+            continue
+        elif ".checkpoint" in step.path:
+            yield "damaged checkpoint"
+        elif step.path == "ckpt.pt":
+            yield "damaged nanoGPT file"
+        elif "/" in step.path:
+            yield "damaged model"
 
 
 def fault_key(case: Case, fault: str) -> tuple[str, str]:
@@ -85,6 +113,7 @@ def table(tally: Tally) -> str:
         f"{tally.seconds:.0f} s, {speed:.1f} cases a second; slowest {tally.slowest:.1f} s, "
         f"most memory {tally.largest / 1e6:,.0f} MB"
     )
+    lines += [f"{count:>9,}  {sort}" for sort, count in tally.sorts.most_common()]
     return "\n".join(lines)
 
 

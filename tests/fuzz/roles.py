@@ -14,6 +14,7 @@ ENDLESS = (
     "tries",
     "samples",
     "sample_tokens",
+    "walks",
     "max_tokens",
 )
 ENDLESS_COMMANDS = ("demo",)
@@ -47,18 +48,32 @@ NEEDED = {
     "gpt import": ("tokenizer",),
     "gpt sample": ("prompt",),
     "bpe encode": ("model",),
+    "gpt answer": ("prompts",),
+    "gpt evaluate": ("examples",),
+    "lm compare": ("first", "second"),
+    "lm inspect": ("text",),
+    "vectors bias": ("file",),
     "seq2seq train": ("pairs",),
     "seq2seq score": ("pairs",),
     "seq2seq evaluate": ("pairs",),
     "seq2seq clean": ("pairs",),
     "bpe decode": ("model",),
 }
-TWO = ("vectors merge",)  # what it takes any number of, it needs two of
+# What a command takes any number of, it needs so many of.
+TIMES = {
+    "vectors merge": 2,
+    "vectors similarity": 2,
+    "vectors analogy": 3,
+    "vectors odd-one-out": 3,
+}
 
 # Words of options that are not declared as choices.
 _LISTED = {
     ("names train", "model"): ("ngram", "bigram", "mlp", "rnn", "lstm", "gru", "gpt"),
+    ("names inspect", "name"): ("ann", "an"),
     ("gpt train", "size"): ("nano",),
+    ("lm compare", "first"): ("the _",),
+    ("lm compare", "second"): ("a _",),
     ("bert fill", "text"): ("the [MASK] sat",),
     ("bert compare", "first"): ("the [MASK] sat",),
     ("bert compare", "second"): ("a [MASK] ran",),
@@ -89,6 +104,8 @@ _BY_METAVAR_WORDS = {
     "WORD": ("the", "of", "and", "to", "in"),
     "PROMPT": ("the king", "a"),
     "TEXT": ("the king",),
+    "QUERY": ("the king", "of"),
+    "QUESTION": ("who is here ?",),
     "NAME|PATH": ("word", "simple", "whitespace", "char", "gpt2"),
     "char|byte|PATH": ("char", "byte"),
     "NAME": ("x",),
@@ -108,7 +125,18 @@ _FILES_HERE = {
     ("names train", "test_file"): "names",
     ("vectors evaluate analogies", "file"): "analogies",
     ("vectors evaluate similarity", "file"): "pairs",
+    ("vectors bias", "file"): "lists",
+    ("vectors align", "first"): "vectors",
+    ("vectors align", "second"): "vectors",
+    ("vectors shift", "first"): "vectors",
+    ("vectors shift", "second"): "vectors",
     ("word2vec train", "vocab"): "vocab",
+    ("lm compare", "pairs"): "texts",
+    ("lm import", "arpa"): "arpa",
+    ("gpt answer", "prompts"): "examples",
+    ("gpt evaluate", "examples"): "examples",
+    ("gpt train", "examples"): "examples",
+    ("walks", "edges"): "edges",
     ("gpt train", "init"): "model gpt",
     ("tag train", "pretrained"): "model bert",
     ("classify train", "pretrained"): "model bert",
@@ -118,8 +146,13 @@ _FILES_HERE = {
     ("qa evaluate", "test"): "questions",
     ("info", "models"): "model",
     ("gpt export", "model"): "exportable",
-    ("bert search", "source"): "index",
+    ("bert search", "source"): "search",
     ("bert import", "source"): "hf bert",
+    ("bert export", "model"): "exportable bert",
+    ("elmo import", "source"): "hf elmo",
+    ("seq2seq import", "source"): "hf marian",
+    ("seq2seq export", "model"): "exportable seq2seq",
+    ("classify inspect", "model"): "classify encoder",
 }
 _FILES_BY_NAME = {"vocab": "vocab", "config": "config", "tokenizer": "tokenizer"}
 _FILES_BY_METAVAR = {
@@ -204,12 +237,19 @@ def is_needed(command: Command, parameter: Parameter) -> bool:
         or (not parameter.flags and parameter.repeated)
         or (is_output(parameter) and parameter.default not in (None, "-"))
         or parameter.name in NEEDED.get(command.name, ())
-        or parameter.name in QUICK
-        or parameter.name in QUICK_HERE.get(command.name, {})
+        or quick_value(command, parameter) is not None
     )
+
+
+def times(command: Command, parameter: Parameter) -> int:
+    """How many values an argument needs."""
+    several = parameter.repeated and not parameter.flags
+    return TIMES.get(command.name, 1) if several else 1
 
 
 def quick_value(command: Command, parameter: Parameter) -> str | None:
     """The value that keeps a command short."""
+    if parameter.kind == "flag":
+        return None
     here = QUICK_HERE.get(command.name, {}).get(parameter.name)
     return here or QUICK.get(parameter.name)

@@ -35,7 +35,8 @@ def main() -> int:
     samples = prepare(commands, sandbox)
     for case, outcome in samples.failures:
         _say(f"a sample could not be made:\n{case.shell()}\n{outcome.err}")
-    warm(commands, samples, sandbox)
+    for case in warm(commands, samples, sandbox):
+        _say(f"a good command line is refused, so that bad ones tell little:\n{case.shell()}")
     generator = Generator(commands, samples, options.seed, options.only, options.mutation)
     if options.case is not None:
         return show(generator, sandbox, options.case)
@@ -94,6 +95,7 @@ def run(
         tally.seconds += time.monotonic() - started
         if is_new:
             _say(f"case {number}, {case.command}: {fault}")
+        if is_new and not outcome.late:  # else each try would take as long
             finding = tally.findings[fault_key(case, fault)]
             finding.case = reduce_case(case, lambda one: judge(one, sandbox.run(one)), shrink)
 
@@ -110,15 +112,19 @@ def happens_again(sandbox: Sandbox, case: Case, tries: int = 3) -> bool:
 def attempt(sandbox: Sandbox, case: Case) -> Outcome:
     """Run a case; if it is late, it may have had kernels to compile, so it gets another chance."""
     outcome = sandbox.run(case)
-    if not outcome.late or case.endless:
+    if not outcome.late or case.endless or outcome.cpu < sandbox.limits.cpu / 2:
         return outcome
     patient = replace(sandbox.limits, cpu=60, wall=120.0)
     replace(sandbox, limits=patient).run(replace(case, circumstances=()))
     return sandbox.run(case)
 
 
-def warm(commands: list[Command], samples: Samples, sandbox: Sandbox) -> None:
-    """Run every command here once, so that its forks find all modules and kernels loaded."""
+def warm(commands: list[Command], samples: Samples, sandbox: Sandbox) -> list[Case]:
+    """Run every command here once, so that its forks find all modules and kernels loaded.
+
+    Those that fail come back.
+    """
+    refused = []
     with tempfile.TemporaryDirectory(dir=sandbox.root) as folder:
         for command in commands:
             if command.name not in ENDLESS_COMMANDS:
@@ -127,12 +133,14 @@ def warm(commands: list[Command], samples: Samples, sandbox: Sandbox) -> None:
                 place.mkdir()
                 for step in case.steps:
                     step.apply(place)
-                _call_here(sandbox, case.words(), place)
+                if _call_here(sandbox, case.words(), place):
+                    refused.append(case)
     settle(sandbox)
+    return refused
 
 
-def _call_here(sandbox: Sandbox, words: list[str], folder: Path) -> None:
-    """As a fork would, but in this process; what it says does not matter."""
+def _call_here(sandbox: Sandbox, words: list[str], folder: Path) -> object:
+    """The exit code of a call in this process; what it says does not matter."""
     before, arguments = os.getcwd(), sys.argv
     streams = sys.stdin, sys.stdout, sys.stderr
     saved = [os.dup(number) for number in range(3)]
@@ -146,8 +154,11 @@ def _call_here(sandbox: Sandbox, words: list[str], folder: Path) -> None:
             open(number, mode, closefd=False)  # noqa: SIM115 - they live on
             for number, mode in enumerate("rww")
         )
-        with contextlib.suppress(SystemExit):
+        try:
             sandbox.entry()
+        except SystemExit as end:
+            return end.code
+        return 0
     finally:
         os.chdir(before)
         sys.argv = arguments

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import signal
-import struct
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -21,14 +20,13 @@ from pathlib import Path
 from . import roles
 from .case import Case, Step
 from .commands import Command, Parameter
+from .foreign import VOCAB, write_elmo, write_fasttext, write_gpt2
 from .sandbox import Limits, Outcome, Sandbox
 
 CORPORA = Path(__file__).parents[2] / "sample_corpora"
 # Options that choose the kind of model: a model is trained for each of their values.
 KIND_OPTIONS = ("model", "encoder", "loss", "arch", "tokenizer")
 SIGNAL_AFTER = 1.0  # seconds of training before a checkpoint is asked for
-DIM = 12  # of the GPT-2 written by hand
-VOCAB = 300
 
 
 @dataclass(frozen=True)
@@ -85,11 +83,7 @@ def good_arguments(
         if value is None:
             value = roles.good_words(command, parameter)[0]
         words = (parameter.flag, value) if parameter.flags else (value,)
-        yield parameter, 2 * words if _is_double(command, parameter) else words, sample
-
-
-def _is_double(command: Command, parameter: Parameter) -> bool:
-    return command.name in roles.TWO and parameter.required and not parameter.flags
+        yield parameter, roles.times(command, parameter) * words, sample
 
 
 def good_case(command: Command, samples: Samples, **given: str) -> Case:
@@ -124,7 +118,7 @@ def prepare(commands: list[Command], sandbox: Sandbox) -> Samples:
     write_files(samples)
     _run(samples, sandbox, "bpe train", "--vocab-size", str(VOCAB), "-q", "text.txt")
     samples.add("tokenizer", "tokenizer.json")
-    _write_gpt2(samples)
+    write_gpt2(samples)
     by_name = {command.name: command for command in commands}
     if "bert train" in by_name:
         small = ("--max-iters", "1", "--layers", "1", "--dim", "8", "--heads", "2", "-q")
@@ -139,7 +133,15 @@ def prepare(commands: list[Command], sandbox: Sandbox) -> Samples:
         if "vectors convert" in by_name and samples.files.get("vectors"):
             _run(samples, sandbox, "vectors convert", samples.of("vectors")[0], "-o", name)
             samples.add("vectors", name)
-    _write_fasttext(samples)
+    write_fasttext(samples)
+    _write_others(samples, sandbox, by_name)
+    if not samples.failures:
+        _save(samples, index)
+    return samples
+
+
+def _write_others(samples: Samples, sandbox: Sandbox, by_name: dict[str, Command]) -> None:
+    """What is made of models, or in the form of other programs."""
     if "gpt import" in by_name:
         _run(samples, sandbox, "gpt import", "gpt2", "-o", "gpt-imported.model")
         samples.add("model gpt", "gpt-imported.model")
@@ -152,10 +154,27 @@ def prepare(commands: list[Command], sandbox: Sandbox) -> Samples:
         _run(samples, sandbox, "bert export", "bert.bert", "-o", "bert-hf")
         samples.add("hf bert", "bert-hf")
         _run(samples, sandbox, "bert index", "bert.bert", "text.txt", "-o", "lines.index")
-        samples.add("index", "lines.index")
-    if not samples.failures:
-        _save(samples, index)
-    return samples
+        samples.files["search"] = ["bert.bert", "lines.index"]
+        samples.add("exportable bert", "bert.bert")
+    if "lm export" in by_name:
+        _run(samples, sandbox, "lm export", "lm-model-ngram.model", "-o", "words.arpa")
+        samples.add("arpa", "words.arpa")
+    if "seq2seq export" in by_name:
+        train = by_name["seq2seq train"]
+        case = good_case(train, samples, model="transformer", output="marian.model")
+        case = replace(case, steps=(), arguments=(*case.arguments, ("--marian",)))
+        _check(samples, case, sandbox.run_in(samples.folder, case))
+        samples.add("model seq2seq", "marian.model")
+        samples.add("exportable seq2seq", "marian.model")
+        _run(samples, sandbox, "seq2seq export", "marian.model", "-o", "marian-hf")
+        samples.add("hf marian", "marian-hf")
+    if "elmo import" in by_name:
+        samples.path("elmo-hdf5").mkdir()
+        write_elmo(samples.path("elmo-hdf5"))
+        samples.add("hf elmo", "elmo-hdf5")
+    samples.files["classify encoder"] = [
+        f"classify-model-{kind}.model" for kind in ("transformer", "lstm", "gru")
+    ]
 
 
 def is_trainer(command: Command) -> bool:
@@ -167,6 +186,10 @@ def is_trainer(command: Command) -> bool:
 def _train_kinds(command: Command, samples: Samples, sandbox: Sandbox) -> None:
     """A model for every value of every option that chooses a kind."""
     group = command.name.split()[0]
+    if not any(command.find(name) for name in KIND_OPTIONS[:-1]) and group != "bert":
+        case = good_case(command, samples, output=f"{group}.model")
+        if _check(samples, case, sandbox.run_in(samples.folder, replace(case, steps=()))):
+            samples.add(f"model {group}", f"{group}.model")
     for name in KIND_OPTIONS:
         parameter = command.find(name)
         if parameter is None or (name == "tokenizer" and group != "gpt"):
@@ -260,54 +283,15 @@ def write_files(samples: Samples) -> None:
         "config": {"settings.toml": "seed = 3\n"},
         "analogies": {"analogies.txt": ": all\nthe of and to\nthe and of to\n"},
         "pairs": {"pairs.tsv": "the\tof\t3.5\nand\tto\t8\nthe\tand\t1\n"},
+        "lists": {"lists.txt": ": all\nthe of\nand to\nin a\nis was\n"},
+        "edges": {"edges.txt": "a b\nb c\nc a\na d\n"},
+        "examples": {"examples.jsonl": '{"prompt": "the king", "completion": " of"}\n' * 3},
+        "texts": {"two-texts.tsv": "the _\ta _\n"},
     }
     for role, files in contents.items():
         for name, text in files.items():
             samples.path(name).write_text(text, encoding="utf-8")
             samples.add(role, name)
-
-
-def _write_gpt2(samples: Samples) -> None:
-    """GPT-2 as others keep it: a folder of Hugging Face and a checkpoint of nanoGPT."""
-    import torch
-    from safetensors.torch import save_file
-
-    shapes = {"wte.weight": (VOCAB, DIM), "wpe.weight": (8, DIM)}
-    layers = {"ln_1": (DIM,), "attn.c_attn": (DIM, 3 * DIM), "attn.c_proj": (DIM, DIM)}
-    layers |= {"ln_2": (DIM,), "mlp.c_fc": (DIM, 4 * DIM), "mlp.c_proj": (4 * DIM, DIM)}
-    for name, shape in {"ln_f": (DIM,), **{f"h.0.{n}": s for n, s in layers.items()}}.items():
-        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[-1:]}
-    generator = torch.Generator().manual_seed(1)
-    tensors = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
-    folder = samples.path("gpt2")
-    folder.mkdir()
-    sizes = {"n_embd": DIM, "n_head": 2, "n_layer": 1, "vocab_size": VOCAB}
-    config = {"model_type": "gpt2", **sizes, "n_positions": 8}
-    (folder / "config.json").write_text(json.dumps(config))
-    shutil.copy(samples.path("tokenizer.json"), folder)
-    save_file(tensors, folder / "model.safetensors")
-    turned = {
-        f"transformer.{name}": tensor.t().contiguous()
-        if tensor.dim() == 2 and name.startswith("h.")
-        else tensor
-        for name, tensor in tensors.items()
-    }
-    saved = {"model_args": {**sizes, "block_size": 8, "bias": True}, "model": turned}
-    torch.save(saved, samples.path("ckpt.pt"))
-    samples.add("foreign", "gpt2")
-    samples.add("foreign", "ckpt.pt")
-
-
-def _write_fasttext(samples: Samples) -> None:
-    """fastText's ``.bin``: two words and ten buckets."""
-    arguments = [4, 5, 5, 1, 5, 1, 1, 2, 10, 2, 3, 100]
-    data = struct.pack("<ii12id", 793712314, 12, *arguments, 1e-4)
-    data += struct.pack("<iiiqq", 2, 2, 0, 16, -1)
-    for word in (b"the", b"king"):
-        data += word + b"\0" + struct.pack("<qb", 5, 0)
-    data += struct.pack("<?qq", False, 12, 4) + struct.pack("<48f", *(i / 50 for i in range(48)))
-    samples.path("fasttext.bin").write_bytes(data + struct.pack("<?qq", False, 0, 0))
-    samples.add("vectors", "fasttext.bin")
 
 
 # --- keeping them -------------------------------------------------------------------------------
@@ -325,7 +309,8 @@ def _fingerprint() -> str:
 
     package = Path(nlpkit.__file__).parent
     digest = hashlib.blake2b(sys.version.encode(), digest_size=6)
-    for file in sorted([*package.rglob("*.py"), Path(__file__), Path(roles.__file__)]):
+    own = [Path(__file__).with_name(f"{name}.py") for name in ("samples", "roles", "foreign")]
+    for file in sorted([*package.rglob("*.py"), *own]):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 

@@ -81,6 +81,7 @@ class Outcome:
     changed: tuple[str, ...] = ()  # files that were there and are not what they were
     temporary: tuple[str, ...] = ()  # what is left in TMPDIR
     seconds: float = 0.0
+    cpu: float = 0.0  # seconds of work
     peak: int = 0  # bytes of memory beyond those of the warm process
     late: bool = False  # it was sent Ctrl-C because its time was over
     deaf: bool = False  # ... and did not listen to that
@@ -156,6 +157,7 @@ class Sandbox:
             temporary=tuple(sorted(os.listdir(place.tmp)) if place.tmp.is_dir() else [])
             + tuple(mounted["tmp"]),
             seconds=seconds,
+            cpu=usage.ru_utime + usage.ru_stime,
             peak=max(0, 1024 * usage.ru_maxrss - self.floor),
             late=late,
             deaf=deaf,

@@ -37,6 +37,7 @@ def endless(kind: str) -> Translator:
         ("lstm", 3, 2.0, 18),  # 2 x 4 tokens, the end counted, and 10
         ("lstm", 3, 100.0, LONGEST),
         ("lstm", 60, 100.0, 71),  # a longer source may have an answer of its length
+        ("lstm", 300, 100.0, 8 * LONGEST),  # but not one of any length
         ("transformer", 3, 100.0, LONGEST),
         ("transformer", 60, 2.0, LONGEST),
     ],

@@ -93,7 +93,7 @@ class SearchIndex(modeldir.Model):
         modeldir.write_array(folder / "offsets.npy", self.offsets)
         (folder / "lines.txt").write_bytes(self.text)
         places = [vars(place) for place in self.places]
-        modeldir.write_text(folder / "places.json", json.dumps(places, ensure_ascii=False) + "\n")
+        modeldir.write_text(folder / "places.json", json.dumps(places) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SearchIndex:

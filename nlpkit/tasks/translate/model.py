@@ -31,6 +31,7 @@ from nlpkit.text.subwords import Subwords, byte_alphabet
 from nlpkit.training.batches import Ragged, plan
 
 _SPARE = 10  # tokens that an answer may have beyond its share
+_LONGER = 8  # times the longest of the training data: what a recurrent model reads at most
 _LONGEST_TOKEN = 1_000  # characters, on an average of a text that is cut
 _MUCH = 1_000  # tokens to read from which on loading the compiled step pays
 _VERY_MUCH = 50_000  # and compiling it
@@ -147,21 +148,28 @@ class Translator(modeldir.Model):
 
     def encode_sources(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids that the encoder reads, with the end; what is too long is cut."""
+        rows = [[*self.source.encode(self.readable(text)), END] for text in texts]
         longest = self.longest
-        if longest is not None:  # a line of many MB would take GBs before it is cut
-            texts = [text[: longest * _LONGEST_TOKEN] for text in texts]
-        rows = [[*self.source.encode(text), END] for text in texts]
-        if longest is not None:
-            self.too_long += sum(len(row) > longest for row in rows)
-            rows = [row if len(row) <= longest else [*row[: longest - 1], END] for row in rows]
-        return rows
+        self.too_long += sum(len(row) > longest for row in rows)
+        return [row if len(row) <= longest else [*row[: longest - 1], END] for row in rows]
+
+    def readable(self, text: str) -> str:
+        """A source without what is beyond the longest by far: millions of tokens are not made."""
+        return text[: _LONGEST_TOKEN * self.longest]
 
     @property
-    def longest(self) -> int | None:
-        """The most tokens that the model can read or write; nothing if there is no limit."""
+    def longest(self) -> int:
+        """The most tokens that are read or written.
+
+        Recurrent models could go on, but time goes by the square of the length.
+        """
+        return self.model.settings.max_length * (1 if self._is_bounded else _LONGER)
+
+    @property
+    def _is_bounded(self) -> bool:
+        """Whether there is nothing learned for places beyond the longest of the training data."""
         shape = self.model.settings
-        bounded = shape.model == "transformer" or shape.attention == "location"
-        return shape.max_length if bounded else None
+        return shape.model == "transformer" or shape.attention == "location"
 
     def encode_batch(self, rows: Sequence[Sequence[int]]) -> Memory:
         """What the decoder looks at, for some sources."""
@@ -282,9 +290,9 @@ class Translator(modeldir.Model):
         most = self.model.settings.max_length
         limits = []
         for row in rows:
-            bound = most if self.longest is not None else max(most, len(row) + _SPARE)
+            bound = most if self._is_bounded else max(most, len(row) + _SPARE)
             limits.append(min(int(share * len(row)) + _SPARE, bound) + prefix)
-        return [min(limit, self.longest or limit) for limit in limits]
+        return [min(limit, self.longest) for limit in limits]
 
     def _encode_written(self, text: str) -> list[int]:
         """Ids of a text that must be written; if the usual subwords are only the source's, others
@@ -318,7 +326,7 @@ class Translator(modeldir.Model):
     def _answer(self, source: str, found: Hypothesis, settings: PredictSettings) -> Answer:
         unknown: list[str] = []
         if settings.copy_unknown and found.attention is not None:
-            tokens = [token for token, _ in self.source.split(source)]
+            tokens = [token for token, _ in self.source.split(self.readable(source))]
             for place, index in enumerate(found.ids):
                 if index == UNKNOWN and tokens:
                     looked = found.attention[place, : len(tokens)]  # not at the end mark
@@ -348,10 +356,8 @@ class Translator(modeldir.Model):
         """The log-probability of each target, in order."""
         self.model.eval()
         sources = self.encode_sources([pair.source for pair in pairs])
-        targets = self.target_rows([pair.target for pair in pairs])
-        longest = self.longest
-        if longest is not None:
-            targets = [row[: longest + 1] for row in targets]
+        targets = self.target_rows([self.readable(pair.target) for pair in pairs])
+        targets = [row[: self.longest + 1] for row in targets]
         found: list[PairScore] = [PairScore(0.0, 0)] * len(pairs)
         sizes = [[len(s), len(t)] for s, t in zip(sources, targets, strict=True)]
         places = self.model.label_table().to(self.device)

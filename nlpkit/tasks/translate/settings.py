@@ -184,7 +184,7 @@ class PredictSettings:
     """Options of prediction."""
 
     beams: int = option(
-        5, "Hypotheses that are followed; 1 is greedy.", low=1, high=1000, group=DECODING
+        5, "Hypotheses that are followed; 1 is greedy.", low=1, high=200, group=DECODING
     )
     nbest: int = option(1, "Show so many answers, N <= beams.", low=1, high=1000, group=DECODING)
     length_penalty: float = option(
