@@ -1,0 +1,1 @@
+"""One module for each generated corpus; each has `make(random) -> {file name: text}`."""
