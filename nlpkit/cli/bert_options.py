@@ -34,14 +34,10 @@ _LINES_AT_ONCE = 1024
 
 def open_model(model: str, use: options.Use) -> BertModel:
     """The model on its device."""
-    from nlpkit.device import pick_device
     from nlpkit.pretrained.bert import open_bert
 
-    options.use_threads(use.threads)
     bert = open_bert(model)
-    chosen = pick_device(use.device, 64.0 * bert.model.count_parameters())
-    bert.model.to(chosen)
-    Notes().say(f"device {chosen}")
+    options.place(bert.model, use, 64.0 * bert.model.count_parameters())
     return bert
 
 

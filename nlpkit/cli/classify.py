@@ -145,6 +145,7 @@ def predict(
     ),
     output: options.Output = "-",
     quantize: Quantized = None,
+    threads: options.EncoderThreads = 0,
 ) -> None:
     """Label texts, one text per line, as a stream.
 
@@ -167,7 +168,7 @@ def predict(
     chosen = format or "tsv"
     blocks = options.read_records(inputs, reading, (*TEXT_NAMES, "tokens"))
     classifier = open_classifier(model)
-    _make_quick(classifier, quantize)
+    _make_quick(classifier, quantize, threads)
     pairs = getattr(classifier.settings, "pairs", False)
     with open_output(output) as out:
         for block in blocks:
@@ -196,12 +197,12 @@ def _data_format(chosen: DataFormat) -> Any:
     return None if chosen == "auto" else chosen
 
 
-def _make_quick(classifier: Any, quantize: str | None) -> None:
-    """An encoder as it predicts fastest, on all cores, in smaller numbers if they are wanted."""
+def _make_quick(classifier: Any, quantize: str | None, threads: int) -> None:
+    """An encoder as it predicts fastest, in smaller numbers if they are wanted."""
     if hasattr(classifier, "network"):
         from nlpkit.device import keep_freed_memory
 
-        options.use_threads(0)
+        options.use_threads(threads)
         keep_freed_memory()
         classifier.pack() if quantize is None else classifier.quantize(quantize)
     elif quantize is not None:
@@ -223,6 +224,7 @@ def evaluate(
         None, "Draw confusions and calibration to a .png or .svg.", metavar="FILE"
     ),
     quantize: Quantized = None,
+    threads: options.EncoderThreads = 0,
     format: options.RowsFormat = None,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
@@ -260,7 +262,7 @@ def evaluate(
     if unseen:
         names = " ".join(map(on_one_line, sorted(unseen)[:20]))
         Notes().warn(f"labels that training never saw count as mistakes: {names}")
-    _make_quick(classifier, quantize)
+    _make_quick(classifier, quantize, threads)
     scores = score_labels(examples, classifier, threshold)
     if plot is not None:
         classify_output.draw_scores(scores, plot)
@@ -271,13 +273,15 @@ def evaluate(
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def explain(
+    *,
     model: options.Model,
     inputs: options.Inputs = None,
     label: str | None = flag(None, "Explain this label.", show_default="the likeliest"),
     format: options.ExplainFormat = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    threads: options.EncoderThreads = 0,
+    reading: Reading,
 ) -> None:
     """Show which words made the decision: how much less sure the model is without each.
 
@@ -291,15 +295,18 @@ def explain(
     """
     options.calm_threads()
     from nlpkit.cli import classify_output
+    from nlpkit.tasks.classify.data import without_labels
     from nlpkit.tasks.classify.predictor import Classifier
 
     paths = options.resolve_inputs(inputs)
     classifier = Classifier.load(model)
+    options.use_encoder_threads(classifier, threads)
     if label is not None and label not in classifier.labels:
         known = ", ".join(map(on_one_line, classifier.labels.tokens[:20]))
         raise NlpkitError(f"no such label: {on_one_line(label)}", hint=known)
     chosen = format or classify_output.explain_format()
     with open_output("-") as out:
-        for text in options.read_input_lines(paths, encoding, errors):
-            classify_output.write_explanation(out, classifier, text, label, chosen)
+        for line in options.read_lines(paths, reading):
+            if text := without_labels(line):
+                classify_output.write_explanation(out, classifier, text, label, chosen)
             out.flush()

@@ -14,7 +14,7 @@ from nlpkit.cli.output import Notes, check_output, open_output
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.tasks.elmo.settings import ElmoSettings
 from nlpkit.text.pipeline import Tokens, TokenSettings, read_tokens
-from nlpkit.text.records import TOKEN_KEYS, with_record
+from nlpkit.text.records import TOKEN_KEYS, Reading, with_record
 
 if TYPE_CHECKING:
     from nlpkit.models.elmo_model import ElmoModel, Floats
@@ -23,7 +23,7 @@ app = new_app("Word vectors in context by ELMo: train, embed, import.")
 
 
 @app.command(cls=Command)
-@with_settings(ElmoSettings, options.Tokenizing, options.Training, options.Decoding)
+@with_settings(ElmoSettings, options.Tokenizing, options.Training, Reading)
 def train(
     *,
     text: options.Inputs = None,
@@ -31,7 +31,7 @@ def train(
     tokenizing: options.Tokenizing,
     settings: ElmoSettings,
     flags: options.Training,
-    decoding: options.Decoding,
+    reading: Reading,
 ) -> None:
     """Train an ELMo on text, one sentence per line.
 
@@ -48,9 +48,9 @@ def train(
 
     notes = check_place(output, flags)
     chosen = prepare_torch(flags, notes)
-    blocks = options.read_inputs(text, **vars(decoding))
+    blocks = options.read_plain(text, reading, TOKEN_KEYS)
     sentences = Sentences.read(
-        line for rows in read_tokens(blocks, tokenizing.settings, decoding.errors) for line in rows
+        line for rows in read_tokens(blocks, tokenizing.settings, reading.errors) for line in rows
     )
     with memory_advice():
         run = ElmoRun(sentences, settings, chosen)
@@ -58,7 +58,7 @@ def train(
 
 
 @app.command(cls=Command)
-@with_settings(options.Tokenizing, options.Decoding)
+@with_settings(options.Tokenizing, Reading)
 def embed(
     *,
     model: options.Model,
@@ -75,7 +75,7 @@ def embed(
     batch_tokens: int = flag(4096, "Words to a batch.", min=1, max=1_048_576),
     device: options.UseDevice = "auto",
     threads: options.Threads = 0,
-    decoding: options.Decoding,
+    reading: Reading,
 ) -> None:
     """Give the vectors of words in their sentences, one sentence per line.
 
@@ -100,7 +100,7 @@ def embed(
     elmo = ElmoModel.load(model, pick_device(device))
     shares = _parse_mix(mix)
     tokens = tokenizing.settings
-    lines = options.read_line_blocks(paths, **vars(decoding), keys=TOKEN_KEYS)
+    lines = options.read_line_blocks(paths, reading, TOKEN_KEYS)
     with memory_advice("a smaller --batch-tokens"):
         found = _embedded(elmo, lines, tokens, layer or "all", shares, batch_tokens)
         if output.endswith((".npy", ".npz")):

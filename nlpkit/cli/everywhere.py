@@ -14,12 +14,12 @@ import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from nlpkit.errors import UsageError
-from nlpkit.settings import DATA, LARGEST_SEED, OUTPUT
+from nlpkit.settings import LARGEST_SEED, OUTPUT
 from nlpkit.textio import LONGEST_LINE_VARIABLE, check_writable
 
 RANDOM = "random"
@@ -36,8 +36,6 @@ class Everywhere:
     header: bool = False
     json: bool = False
     quiet: bool = False
-    input: str = "auto"
-    key: str | None = None
     metrics: str | None = None
 
 
@@ -59,25 +57,6 @@ def _declare(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No notes or progress on stderr.")
     ] = False,
-    input: Annotated[
-        Literal["auto", "text", "jsonl", "csv", "tsv"],
-        typer.Option(
-            "--input",
-            help="What the input is; auto: told by its name or first line.",
-            rich_help_panel=DATA,
-        ),
-    ] = "auto",
-    key: Annotated[
-        str | None,
-        typer.Option(
-            "--key",
-            "--column",
-            metavar="NAME",
-            help="The key of JSON lines, or the column of CSV or TSV, to read.",
-            show_default="tokens, text or sentence",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
     metrics: Annotated[
         str | None,
         typer.Option(
@@ -113,9 +92,6 @@ def missing(name: str | None, params: list[Any]) -> list[Any]:
         lacking.append(declared["output"])
     if "tsv" in formats and "header" not in has:
         lacking.append(declared["header"])
-    reads = any(one.metavar == "INPUT" for one in params) and "encoding" in has
-    if reads and not has & {"input", "key"}:
-        lacking += [declared["input"], declared["key"]]
     if "resume" in has and "metrics" not in has:
         lacking.append(declared["metrics"])
     return lacking

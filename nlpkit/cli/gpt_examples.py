@@ -35,19 +35,18 @@ class Asking:
     stop: list[str] | None = flag_field(
         None, "End before this text; may be repeated.", metavar="TEXT"
     )
-    device: options.UseDevice = "auto"
-    threads: options.Threads = 0
 
 
-@with_settings(Asking)
+@with_settings(Asking, options.Use)
 def answer(
     *,
     model: options.Model,
     prompts: str = argument(
         textio.STDIN, "JSON lines with prompt; - is standard input.", metavar="PROMPTS"
     ),
-    json: options.Json = False,
+    format: options.TextFormat = None,
     asking: Asking,
+    use: options.Use,
 ) -> None:
     """Answer prompts: the likeliest text up to the end-of-text token, one answer per prompt.
 
@@ -59,15 +58,15 @@ def answer(
       $ echo '{"prompt": "Question: Where is Oslo?\\nAnswer:"}' | nlpkit gpt answer qa.model
     """
     with open_output("-") as out:
-        for example, text in _answers(model, prompts, asking, known=False):
-            if json:
+        for example, text in _answers(model, prompts, asking, use, known=False):
+            if format == "jsonl":
                 record = {"prompt": example.prompt, "answer": text}
                 out.write_json(with_record(example.prompt, record))
             else:
                 out.write(" ".join(text.split("\n")) + "\n")
 
 
-@with_settings(Asking)
+@with_settings(Asking, options.Use)
 def evaluate(
     *,
     model: options.Model,
@@ -76,6 +75,7 @@ def evaluate(
     ),
     asking: Asking,
     format: options.RowsFormat = None,
+    use: options.Use,
 ) -> None:
     """Score the answers to prompts whose completions are known: exact match and token F1.
 
@@ -88,7 +88,7 @@ def evaluate(
     """
     from nlpkit.metrics.squad import score_answers
 
-    pairs = _answers(model, examples, asking, known=True)
+    pairs = _answers(model, examples, asking, use, known=True)
     truths = [[one.completion or ""] for one, _ in pairs]
     found = score_answers([text for _, text in pairs], truths)
     record = {
@@ -101,14 +101,14 @@ def evaluate(
         write_report(out, [facts(*record.items())], record, shown)
 
 
-def _answers(path: str, prompts: str, asking: Asking, *, known: bool) -> list[tuple[Example, str]]:
+def _answers(
+    path: str, prompts: str, asking: Asking, use: options.Use, *, known: bool
+) -> list[tuple[Example, str]]:
     """Each example with what the model says; ``known`` are those that have a completion."""
-    from nlpkit.device import pick_device
     from nlpkit.tasks.lm.examples import read_examples
     from nlpkit.tasks.lm.model import GptModel
     from nlpkit.tasks.lm.train_examples import answer_prompts
 
-    options.use_threads(asking.threads)
     template = asking.template
     text = None if template is None else "".join(b.text() for b in textio.read_blocks([template]))
     if text is not None and "{" not in text:
@@ -117,7 +117,7 @@ def _answers(path: str, prompts: str, asking: Asking, *, known: bool) -> list[tu
     name = textio.source_name(prompts)
     examples = read_examples(lines, name, answers=known, template=text)
     model = GptModel.load(path)
-    model.model.to(pick_device(asking.device, model.work(100 * len(examples))))
+    options.place(model.model, use, model.work(100 * len(examples)))
     found: list[str] = []
     for begin in range(0, len(examples), _AT_ONCE):
         part = [one.prompt for one in examples[begin : begin + _AT_ONCE]]

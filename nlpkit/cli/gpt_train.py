@@ -12,10 +12,10 @@ from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.lm_train import Init, SampleTokens, start_run
 from nlpkit.errors import UsageError
 from nlpkit.tasks.lm.settings import GptSettings, LmSettings
-from nlpkit.text.records import TEXT_KEYS
+from nlpkit.text.records import Reading
 
 
-@with_settings(GptSettings, options.Training, options.Decoding)
+@with_settings(GptSettings, options.Training, Reading)
 def train(
     *,
     settings: GptSettings,
@@ -39,7 +39,7 @@ def train(
     init: Init = None,
     sample_tokens: SampleTokens = 0,
     flags: options.Training,
-    decoding: options.Decoding,
+    reading: Reading,
 ) -> None:
     """Train a GPT on text, or on prompts and their completions.
 
@@ -63,11 +63,13 @@ def train(
     def make(where: dict[str, Any]) -> Any:
         more = {"tokenizer": tokenizer, "init": init, **where}
         if examples is not None:
-            lines = textio.read_lines(options.resolve_inputs([examples]), **vars(decoding))
+            lines = textio.read_lines(
+                options.resolve_inputs([examples]), encoding=reading.encoding, errors=reading.errors
+            )
             found = read_examples(lines, textio.source_name(examples))
             return ExamplesRun(found, LmSettings(**vars(settings)), **more)
-        blocks = options.read_inputs(text, **vars(decoding), keys=TEXT_KEYS)
+        blocks = options.read_plain(text, reading)
         folder = os.path.dirname(os.path.abspath(output))
-        return GptRun(blocks, settings, folder=folder, errors=decoding.errors, **more)
+        return GptRun(blocks, settings, folder=folder, errors=reading.errors, **more)
 
     start_run(make, output, flags, sample_tokens)

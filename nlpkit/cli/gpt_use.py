@@ -6,15 +6,19 @@ from nlpkit.cli import lm_score, lm_use, options
 from nlpkit.cli.flags import with_settings
 from nlpkit.generate.settings import SamplingSettings
 from nlpkit.tasks.lm.settings import WritingSettings
+from nlpkit.text.records import Reading
 
 
-@with_settings(SamplingSettings, WritingSettings, lm_use.Request, options.Use, temperature=0.8)
+@with_settings(
+    SamplingSettings, WritingSettings, lm_use.Request, options.Use, Reading, temperature=0.8
+)
 def sample(
     sampling: SamplingSettings,
     writing: WritingSettings,
     model: options.Model,
     request: lm_use.Request,
     use: options.Use,
+    reading: Reading,
 ) -> None:
     """Let a model write.
 
@@ -30,17 +34,17 @@ def sample(
       $ printf 'One day\\nAt night\\n' | nlpkit gpt sample tales.model - -n 40
       $ nlpkit gpt sample tales.model "The king" -n 20 --beams 4 --samples 2 --json
     """
-    lm_use.run_sample(model, request, use, sampling, writing, gpt=True)
+    lm_use.run_sample(model, request, use, reading, sampling, writing, gpt=True)
 
 
-@with_settings(lm_score.Scoring, options.Use, options.Decoding)
+@with_settings(lm_score.Scoring, options.Use, Reading)
 def score(
     *,
     model: options.Model,
     inputs: options.Inputs = None,
     scoring: lm_score.Scoring,
     use: options.Use,
-    decoding: options.Decoding,
+    reading: Reading,
 ) -> None:
     """Say how well a model predicts text: perplexity, bits per token and byte.
 
@@ -54,4 +58,4 @@ def score(
       $ printf 'Once upon a time.\\nxqz jjv\\n' | nlpkit gpt score tales.model --lines
       $ printf 'Once upon a time.\\n' | nlpkit gpt score tales.model --tokens
     """
-    lm_score.run_score(model, inputs, scoring, use, decoding, gpt=True)
+    lm_score.run_score(model, inputs, scoring, use, reading, gpt=True)

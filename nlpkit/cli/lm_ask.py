@@ -7,17 +7,20 @@ from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.output import open_output, rows_format, write_rows
 from nlpkit.generate.settings import SamplingSettings
 from nlpkit.tasks.lm.settings import WritingSettings
-from nlpkit.text.records import with_record
+from nlpkit.text.records import Reading
 from nlpkit.text.vocab import on_one_line
 
 
-@with_settings(SamplingSettings, WritingSettings, lm_use.Request, options.Use, temperature=0.8)
+@with_settings(
+    SamplingSettings, WritingSettings, lm_use.Request, options.Use, Reading, temperature=0.8
+)
 def sample(
     sampling: SamplingSettings,
     writing: WritingSettings,
     model: options.Model,
     request: lm_use.Request,
     use: options.Use,
+    reading: Reading,
 ) -> None:
     """Let any language model write.
 
@@ -32,17 +35,17 @@ def sample(
       $ nlpkit lm sample lstm.model "The " -n 60 --typical-p 0.9 --presence-penalty 0.3
       $ nlpkit lm sample lstm.model "The king" -n 20 --beams 4 --samples 2 --json
     """
-    lm_use.run_sample(model, request, use, sampling, writing)
+    lm_use.run_sample(model, request, use, reading, sampling, writing)
 
 
-@with_settings(lm_score.Scoring, options.Use, options.Decoding)
+@with_settings(lm_score.Scoring, options.Use, Reading)
 def score(
     *,
     model: options.Model,
     inputs: options.Inputs = None,
     scoring: lm_score.Scoring,
     use: options.Use,
-    decoding: options.Decoding,
+    reading: Reading,
 ) -> None:
     """Say how well a model predicts text: perplexity by token and word, bits per byte.
 
@@ -58,10 +61,12 @@ def score(
       $ printf 'Once upon a time.\\nking the saw\\n' | nlpkit lm score 3gram.model --lines
       $ printf 'Once upon a time.\\n' | nlpkit lm score 3gram.model --tokens
     """
-    lm_score.run_score(model, inputs, scoring, use, decoding)
+    lm_score.run_score(model, inputs, scoring, use, reading)
 
 
+@with_settings(options.Use, Reading)
 def next_(
+    *,
     model: options.Model,
     text: str | None = argument(
         None, "What comes before.", metavar="TEXT", show_default="one per line"
@@ -69,7 +74,8 @@ def next_(
     count: int = flag(5, "Continuations to show.", "--count", "-n", "-k", min=1, max=10_000),
     words: bool = flag(False, "Whole words instead of single tokens."),
     format: options.RowsFormat = None,
-    threads: options.Threads = 0,
+    use: options.Use,
+    reading: Reading,
 ) -> None:
     """Show the likeliest continuations of a text, with their probabilities.
 
@@ -85,10 +91,10 @@ def next_(
     from nlpkit.tasks.lm.ask import next_tokens, next_words
     from nlpkit.tasks.lm.model import TextModel
 
-    options.use_threads(threads)
     chosen = rows_format(format)
     found = TextModel.load(model)
-    texts = iter([text]) if text is not None else options.read_input_lines(None, "utf-8", "strict")
+    options.place(found.model, use, found.work(count))
+    texts = iter([text]) if text is not None else options.read_lines(None, reading)
     ask = next_words if words else next_tokens
     columns = ("text", "next", "probability")
     rows = (
@@ -97,8 +103,4 @@ def next_(
         for new, probability in ask(found, one, count)
     )
     with open_output("-") as out:
-        if chosen != "jsonl":
-            write_rows(out, columns, rows, chosen)
-            return
-        for row in rows:
-            out.write_json(with_record(row[0], dict(zip(columns, row, strict=True))))
+        write_rows(out, columns, rows, chosen)

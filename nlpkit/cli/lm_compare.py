@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import argument, flag
+from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.output import Writer, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.text.records import Reading
 from nlpkit.text.vocab import on_one_line
 
 if TYPE_CHECKING:
     from nlpkit.compare import Compared
 
 
+@with_settings(options.Use, Reading)
 def compare(
+    *,
     model: options.Model,
     first: str | None = argument(None, "A text that ends with a blank, _.", metavar="FIRST"),
     second: str | None = argument(None, "Another one, to compare it with.", metavar="SECOND"),
@@ -35,7 +38,8 @@ def compare(
     ),
     view: bool = flag(False, "Draw them here, with characters."),
     format: options.RowsFormat = None,
-    threads: options.Threads = 0,
+    use: options.Use,
+    reading: Reading,
 ) -> None:
     """Compare what a model expects in two sentences: a table of likelihoods and a scatter plot.
 
@@ -55,7 +59,6 @@ def compare(
     from nlpkit.tasks.lm.ask import blank_logs
     from nlpkit.tasks.lm.model import TextModel
 
-    options.use_threads(threads)
     if (first is None) != (second is None) or (first is None) == (pairs is None):
         raise UsageError("give FIRST and SECOND, or --pairs")
     if plot is not None:
@@ -66,8 +69,9 @@ def compare(
     check_view(view, chosen)
     wanted = None if targets is None else [word.strip() for word in targets.split(",")]
     found = TextModel.load(model)
+    options.place(found.model, use, found.work(2))
     with open_output("-") as out:
-        for number, (left, right) in enumerate(_pairs(first, second, pairs), 1):
+        for number, (left, right) in enumerate(_pairs(first, second, pairs, reading), 1):
             record = getattr(left, "record", {})
             tokens, logs = blank_logs(found, left, wanted)
             _, others = blank_logs(found, right, wanted)
@@ -85,14 +89,16 @@ def check_view(view: bool, rows: str) -> None:
         raise UsageError("--view draws between the rows: not with --json; --plot writes a file")
 
 
-def _pairs(first: str | None, second: str | None, pairs: str | None) -> Iterator[tuple[str, str]]:
+def _pairs(
+    first: str | None, second: str | None, pairs: str | None, reading: Reading
+) -> Iterator[tuple[str, str]]:
     if pairs is None:
         assert first is not None
         assert second is not None
         yield first, second
         return
     name = textio.source_name(pairs)
-    lines = options.read_input_lines([pairs], "utf-8", "strict", ("first",), tables=False)
+    lines = options.read_lines([pairs], reading, ("first",), tables=False)
     for number, line in enumerate(lines, 1):
         if hasattr(line, "record"):
             second = line.record.get("second")

@@ -11,10 +11,10 @@ from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.flags import flag_field
-from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
+from nlpkit.cli.output import Writer, open_output, rows_format, write_rows
 from nlpkit.cli.reports import facts, write_report
 from nlpkit.errors import NlpkitError
-from nlpkit.text.records import TEXT_KEYS, with_record
+from nlpkit.text.records import Reading, with_record
 
 if TYPE_CHECKING:
     from nlpkit.tasks.lm.model import TextModel
@@ -45,28 +45,23 @@ def run_score(
     inputs: list[str] | None,
     scoring: Scoring,
     use: options.Use,
-    decoding: options.Decoding,
+    reading: Reading,
     *,
     gpt: bool = False,
 ) -> None:
     """Load a model and score text, a block of it at a time."""
-    from nlpkit.device import pick_device
     from nlpkit.tasks.lm.model import GptModel, TextModel
 
-    options.use_threads(use.threads)
-    errors, stride = decoding.errors, scoring.stride
+    errors, stride = reading.errors, scoring.stride
     shown = rows_format(scoring.format)
     model = (GptModel if gpt else TextModel).load(path)
     paths = options.resolve_inputs(inputs)
-    chosen = pick_device(use.device, model.work(sum(map(_guess_size, paths))))
-    model.model.to(chosen)
+    options.place(model.model, use, model.work(sum(map(_guess_size, paths))))
     with open_output("-") as out:
         if scoring.lines and not scoring.tokens:
-            _score_lines(
-                out, model, options.read_input_lines(paths, **vars(decoding)), stride, shown
-            )
+            _score_lines(out, model, options.read_lines(paths, reading), stride, shown)
         else:
-            blocks = options.read_inputs(paths, **vars(decoding), keys=TEXT_KEYS)
+            blocks = options.read_plain(paths, reading)
             if scoring.tokens:
                 from nlpkit.cli.lm_show import write_tokens
 
@@ -74,7 +69,6 @@ def run_score(
                 write_tokens(out, model, texts, stride, shown == "jsonl")
             else:
                 _score_all(out, model, blocks, errors, stride, shown)
-    Notes().say(f"device {chosen}")
 
 
 def _score_lines(

@@ -14,7 +14,7 @@ from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.errors import UsageError
 from nlpkit.tasks.lm.settings import LmSettings
-from nlpkit.text.records import TEXT_KEYS
+from nlpkit.text.records import Reading
 from nlpkit.training.run import Progress
 
 Init = Annotated[
@@ -32,7 +32,7 @@ SampleTokens = Annotated[
 ]
 
 
-@with_settings(LmSettings, options.Training, options.Decoding)
+@with_settings(LmSettings, options.Training, Reading)
 def train(
     *,
     settings: LmSettings,
@@ -50,7 +50,7 @@ def train(
     init: Init = None,
     sample_tokens: SampleTokens = 0,
     flags: options.Training,
-    decoding: options.Decoding,
+    reading: Reading,
 ) -> None:
     """Train a language model on text: n-grams, an MLP, an RNN, LSTM, GRU or GPT.
 
@@ -70,12 +70,12 @@ def train(
 
     start_run(
         lambda where: LmRun(
-            options.read_inputs(text, **vars(decoding), keys=TEXT_KEYS),
+            options.read_plain(text, reading),
             settings,
             tokenizer=tokenizer,
             init=init,
             folder=os.path.dirname(os.path.abspath(output)),
-            errors=decoding.errors,
+            errors=reading.errors,
             **where,
         ),
         output,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,7 +16,7 @@ from nlpkit.cli.output import Notes, Writer, open_output
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.generate.settings import SamplingSettings
 from nlpkit.tasks.lm.settings import WritingSettings
-from nlpkit.text.records import TEXT_KEYS, with_record
+from nlpkit.text.records import TEXT_KEYS, Reading, with_record
 
 if TYPE_CHECKING:
     from nlpkit.tasks.lm.model import Continuation, TextModel
@@ -75,6 +75,7 @@ def run_sample(
     path: str,
     request: Request,
     use: options.Use,
+    reading: Reading,
     sampling: SamplingSettings,
     writing: WritingSettings,
     *,
@@ -83,19 +84,17 @@ def run_sample(
     """Load a model and let it write."""
     from nlpkit.tasks.lm.model import GptModel, TextModel
 
-    options.use_threads(use.threads)
     as_json = request.as_json  # --json and --format text are refused before anything is read
     given = (request.prompt, request.prompt_file, request.prompts)
     if sum(one is not None for one in given) > 1:
         raise UsageError("give one of PROMPT, --prompt-file and --prompts")
-    prompts = [""] if request.interactive else _prompts(request)
+    prompts = [""] if request.interactive else _prompts(request, reading)
     model = (GptModel if gpt else TextModel).load(path)
     bias = tuple(_bias(model, text) for text in request.logit_bias or [])
     sampling = replace(sampling, logit_bias=bias)
     sampling.check_vocab(model.codec.n_ids)
     notes = Notes()
-    chosen = _make_ready(model, prompts, use, writing, notes)
-    notes.say(f"device {chosen}")
+    _make_ready(model, prompts, use, writing, notes)
     if request.interactive:
         from nlpkit.cli.lm_chat import converse
 
@@ -109,24 +108,21 @@ def run_sample(
 
 def _make_ready(
     model: TextModel, prompts: list[str], use: options.Use, writing: WritingSettings, notes: Notes
-) -> Any:
-    from nlpkit.device import pick_device
-
+) -> None:
     read = sum(len(model.encode_prompt(text)) for text in prompts)
     int8 = writing.quantize == "int8"
-    device = "cpu" if use.device == "auto" and int8 else use.device
+    if int8 and use.device == "auto":
+        use = replace(use, device="cpu")
     tokens = writing.samples * (read + len(prompts) * writing.max_tokens)
-    chosen = pick_device(device, model.work(tokens))
-    model.model.to(chosen)
+    options.place(model.model, use, model.work(tokens))
     if writing.beams:
-        return chosen
+        return
     if int8 or model.pays_to_compile(writing.max_tokens):
         _announce_compiler(notes)
     if int8:
         model.quantize()
     else:
         model.speed_up(writing.max_tokens)
-    return chosen
 
 
 def _announce_compiler(notes: Notes) -> None:
@@ -151,7 +147,7 @@ def _bias(model: TextModel, text: str) -> tuple[int, float]:
     return ids[0], value
 
 
-def _prompts(request: Request) -> list[str]:
+def _prompts(request: Request, reading: Reading) -> list[str]:
     if request.prompt_file is not None:
         return ["".join(block.text() for block in textio.read_blocks([request.prompt_file]))]
     if request.prompts is not None:
@@ -162,7 +158,7 @@ def _prompts(request: Request) -> list[str]:
         return [one.prompt for one in read_examples(textio.read_lines(paths), name, answers=False)]
     if request.prompt == textio.STDIN:
         keys = ("prompt", *TEXT_KEYS)
-        lines = list(options.read_input_lines([textio.STDIN], "utf-8", "strict", keys))
+        lines = list(options.read_lines([textio.STDIN], reading, keys))
         if not lines:
             raise NlpkitError("no prompt on standard input", hint="one prompt per line")
         return lines

@@ -14,7 +14,7 @@ from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.cli.reports import Section, facts, percent, write_report
 from nlpkit.errors import UsageError
 from nlpkit.tasks.names.settings import NameConstraints, NamesSettings
-from nlpkit.text.records import TEXT_KEYS, with_record
+from nlpkit.text.records import TEXT_KEYS, Reading
 
 if TYPE_CHECKING:
     from nlpkit.tasks.names.data import Name
@@ -27,7 +27,7 @@ app.command(cls=Command)(names_inspect.inspect)
 
 
 @app.command(cls=Command)
-@with_settings(NamesSettings, options.Training, options.Decoding)
+@with_settings(NamesSettings, options.Training, Reading)
 def train(
     *,
     settings: NamesSettings,
@@ -45,7 +45,7 @@ def train(
         None, "Hold out these names; both files are used as is.", metavar="FILE"
     ),
     flags: options.Training,
-    decoding: options.Decoding,
+    reading: Reading,
 ) -> None:
     """Learn to make names like those of a list, one name per line.
 
@@ -65,9 +65,10 @@ def train(
     if sum(value is not None for value in (test_fraction, test_size, test_file)) > 1:
         raise UsageError("give one of --test-fraction, --test-size and --test-file")
     notes = check_place(output, flags)
-    read = vars(decoding)
-    found = parse_names(options.read_input_lines(names, **read, keys=NAME_KEYS, tables=False))
-    held = None if test_file is None else parse_names(textio.read_lines(test_file, **read))
+    found = parse_names(options.read_lines(names, reading, NAME_KEYS, tables=False))
+    held = None
+    if test_file is not None:
+        held = parse_names(options.read_lines(test_file, reading, NAME_KEYS, tables=False))
     run = NamesRun(
         found,
         settings,
@@ -80,8 +81,9 @@ def train(
 
 
 @app.command(cls=Command)
-@with_settings(NameConstraints)
+@with_settings(NameConstraints, options.Use)
 def sample(
+    *,
     model: options.Model,
     wishes: NameConstraints,
     count: int = flag(20, "Names to make.", "--count", "-n", min=1, max=limits.MANY),
@@ -91,7 +93,7 @@ def sample(
     scores: bool = flag(False, "Add the negative log-likelihood in nats."),
     format: options.RowsFormat = None,
     seed: options.Seed = 1,
-    device: options.UseDevice = "auto",
+    use: options.Use,
 ) -> None:
     """Make new names, one name per line.
 
@@ -105,7 +107,6 @@ def sample(
       $ nlpkit names sample en.model -n 5 --pattern "[A-M].*[aeiou]"
       $ printf 'Al\\nBe\\n' | nlpkit names sample en.model -n 2 --prefix -
     """
-    from nlpkit.device import pick_device
     from nlpkit.generate.sampling import SamplingSettings
     from nlpkit.tasks.names.model import NamesModel
     from nlpkit.tasks.names.sample import Constraints, sample_names
@@ -115,8 +116,7 @@ def sample(
     prefixes = [wishes.prefix]
     if wishes.prefix == textio.STDIN:
         prefixes = list(textio.read_lines(options.resolve_inputs([textio.STDIN])))
-    chosen = pick_device(device, named.work(len(prefixes) * count * named.longest))
-    named.model.to(chosen)
+    options.place(named.model, use, named.work(len(prefixes) * count * named.longest))
     with open_output("-") as out:
         for number, beginning in enumerate(prefixes):
             wanted = {**vars(wishes), "prefix": beginning}
@@ -126,7 +126,6 @@ def sample(
                 found.extend(sample_names(named, count, constraints, seed + number))
             finally:
                 _write_names(out, named, found, scores, rows_format(format))
-    Notes().say(f"device {chosen}")
 
 
 def _write_names(
@@ -145,16 +144,17 @@ def _write_names(
 
 
 @app.command(cls=Command)
+@with_settings(options.Use, Reading)
 def score(
+    *,
     model: options.Model,
     inputs: options.Inputs = None,
     least: int | None = flag(
         None, "Only the N names least like the training names.", min=1, max=limits.MANY
     ),
     format: options.RowsFormat = None,
-    device: options.UseDevice = "auto",
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    use: options.Use,
+    reading: Reading,
 ) -> None:
     """Say how likely names are: negative log-likelihood, one name per line.
 
@@ -166,15 +166,12 @@ def score(
       $ printf 'Maria\\nXqzt\\n' | nlpkit names score en.model
       $ nlpkit names score en.model sample_corpora/names-en.txt --least 10
     """
-    from nlpkit.device import pick_device
     from nlpkit.tasks.names.data import parse_names
     from nlpkit.tasks.names.model import NamesModel, bits_per_character, count_characters
 
     named = NamesModel.load(model)
-    lines = options.read_input_lines(inputs, encoding, errors, NAME_KEYS, tables=False)
-    names = parse_names(lines)
-    chosen = pick_device(device, named.work(count_characters(names)))
-    named.model.to(chosen)
+    names = parse_names(options.read_lines(inputs, reading, NAME_KEYS, tables=False))
+    options.place(named.model, use, named.work(count_characters(names)))
     rows = [
         (name.text, nats, bits_per_character(nats, name.text))
         for name, nats in zip(names, named.nats(names), strict=True)
@@ -185,24 +182,21 @@ def score(
     columns = ("name", "nats", "bits_per_character")
     shown = rows_format(format)
     with open_output("-") as out:
-        if shown != "jsonl":
-            write_rows(out, columns, rows, shown)
-        for row in rows if shown == "jsonl" else ():
-            out.write_json(with_record(row[0], dict(zip(columns, row, strict=True))))
-    Notes().say(
-        f"{len(names):,} names, {total:.4f} nats per character, ends included; device {chosen}"
-    )
+        write_rows(out, columns, rows, shown)
+    Notes().say(f"{len(names):,} names, {total:.4f} nats per character, ends included")
 
 
 @app.command(cls=Command)
+@with_settings(options.Use)
 def report(
+    *,
     model: options.Model,
     count: int = flag(1000, "Names to make.", "--count", "-n", min=1, max=100_000),
     plot: str | None = flag(None, "Draw lengths and letters to a picture.", metavar="FILE"),
     temperature: options.Temperature = 1.0,
     format: options.RowsFormat = None,
     seed: options.Seed = 1,
-    device: options.UseDevice = "auto",
+    use: options.Use,
 ) -> None:
     """Compare what a model makes with what it was trained on.
 
@@ -215,7 +209,6 @@ def report(
       $ nlpkit names report en.model
       $ nlpkit names report en.model --plot names.png --json
     """
-    from nlpkit.device import pick_device
     from nlpkit.generate.sampling import SamplingSettings
     from nlpkit.plots import check_picture
     from nlpkit.tasks.names.model import NamesModel
@@ -225,8 +218,7 @@ def report(
     if plot is not None:
         check_picture(plot)
     named = NamesModel.load(model)
-    chosen = pick_device(device, named.work(count * named.longest))
-    named.model.to(chosen)
+    options.place(named.model, use, named.work(count * named.longest))
     constraints = Constraints(
         sampling=SamplingSettings(temperature=temperature), tries=max(10_000, 10 * count)
     )
@@ -237,7 +229,6 @@ def report(
     shown = rows_format(format)
     with open_output("-") as out:
         write_report(out, _report_sections(record, bars=shown == "table"), record, shown)
-    Notes().say(f"device {chosen}")
 
 
 def _report_sections(record: dict[str, Any], *, bars: bool) -> list[Section]:

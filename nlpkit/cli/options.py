@@ -12,14 +12,13 @@ from typing import Annotated, Any, Literal
 import typer
 
 from nlpkit import settings
-from nlpkit.cli import everywhere
 from nlpkit.cli.frame import NoInput, UsageError
 from nlpkit.cli.output import Notes, rows_format
 from nlpkit.cli.terminal import visible
 from nlpkit.errors import NlpkitError
 from nlpkit.settings import LARGEST_SEED, MANY, MOST_WORKERS
 from nlpkit.text.pipeline import TokenSettings
-from nlpkit.text.records import TEXT_KEYS, TOKEN_KEYS, Reading
+from nlpkit.text.records import TEXT_KEYS, Reading
 from nlpkit.textio import STDIN, TextBlock, parse_json
 
 Inputs = Annotated[
@@ -66,6 +65,15 @@ Seed = Annotated[
 Threads = Annotated[
     int,
     typer.Option("--threads", min=0, max=MOST_WORKERS, help="Threads to use; 0 is one per core."),
+]
+EncoderThreads = Annotated[
+    int,
+    typer.Option(
+        "--threads",
+        min=0,
+        max=MOST_WORKERS,
+        help="Threads of a pre-trained encoder; 0 is one per core. Smaller models take one.",
+    ),
 ]
 Device = Annotated[
     str, typer.Option("--device", metavar="NAME", help="auto (cuda, then mps, then cpu) or one.")
@@ -327,83 +335,57 @@ def resolve_inputs(inputs: list[str] | str | None) -> list[str]:
     return paths
 
 
-def read_inputs(
-    inputs: list[str] | str | None,
-    encoding: str,
-    errors: str,
-    keys: tuple[str, ...] = TOKEN_KEYS,
-    *,
-    tables: bool = True,
-) -> Iterator[TextBlock]:
-    """The blocks of all inputs as plain lines, for engines that know of no records.
-
-    What is read of records is what ``--input`` and ``--key`` say, see ``everywhere``.
-    """
-    from nlpkit.text.records import plain_blocks
-
-    return plain_blocks(_read_said(inputs, encoding, errors, keys, tables=tables), errors)
-
-
-def _read_said(
-    inputs: list[str] | str | None,
-    encoding: str,
-    errors: str,
-    keys: tuple[str, ...],
-    *,
-    tables: bool,
-) -> Iterator[TextBlock]:
-    from nlpkit.text import records
-
-    said = everywhere.current.get()
-    reading = Reading(input=said.input, key=said.key, encoding=encoding, errors=errors)  # type: ignore[arg-type]
-    paths = resolve_inputs(inputs)
-    return records.read_records(paths, reading, keys, Notes().say, tables=tables)
-
-
-def read_input_lines(
-    inputs: list[str] | str | None,
-    encoding: str,
-    errors: str,
-    keys: tuple[str, ...] = TEXT_KEYS,
-    *,
-    tables: bool = True,
-) -> Iterator[str]:
-    """``read_inputs``, a line at a time; that of a record knows it, see ``with_record``."""
-    for lines in read_line_blocks(inputs, encoding, errors, keys, tables=tables):
-        yield from lines
-
-
-def read_line_blocks(
-    inputs: list[str] | str | None,
-    encoding: str,
-    errors: str,
-    keys: tuple[str, ...] = TEXT_KEYS,
-    *,
-    tables: bool = True,
-) -> Iterator[list[str]]:
-    """``read_input_lines``, a block at a time."""
-    from nlpkit.text.records import lines_of
-
-    for block in _read_said(inputs, encoding, errors, keys, tables=tables):
-        yield lines_of(block, errors)
-
-
 def read_records(
-    inputs: list[str] | str | None, reading: Reading, keys: tuple[str, ...] = TEXT_KEYS
+    inputs: list[str] | str | None,
+    reading: Reading,
+    keys: tuple[str, ...] = TEXT_KEYS,
+    *,
+    tables: bool = True,
 ) -> Iterator[TextBlock]:
     """The blocks of all inputs, plain text or records; what was detected is said on stderr."""
     from nlpkit.text import records
 
-    return records.read_records(resolve_inputs(inputs), reading, keys, Notes().say)
+    paths = resolve_inputs(inputs)
+    return records.read_records(paths, reading, keys, Notes().say, tables=tables)
 
 
 def read_plain(
-    inputs: list[str] | str | None, reading: Reading, keys: tuple[str, ...] = TEXT_KEYS
+    inputs: list[str] | str | None,
+    reading: Reading,
+    keys: tuple[str, ...] = TEXT_KEYS,
+    *,
+    tables: bool = True,
 ) -> Iterator[TextBlock]:
-    """``read_records`` for engines that take plain lines only."""
+    """``read_records`` as plain lines, for engines that know of no records."""
     from nlpkit.text.records import plain_blocks
 
-    return plain_blocks(read_records(inputs, reading, keys), reading.errors)
+    return plain_blocks(read_records(inputs, reading, keys, tables=tables), reading.errors)
+
+
+def read_line_blocks(
+    inputs: list[str] | str | None,
+    reading: Reading,
+    keys: tuple[str, ...] = TEXT_KEYS,
+    *,
+    tables: bool = True,
+) -> Iterator[list[str]]:
+    """``read_records`` as lines, a block at a time; that of a record knows it: ``with_record``."""
+    from nlpkit.text.records import lines_of
+
+    for block in read_records(inputs, reading, keys, tables=tables):
+        yield lines_of(block, reading.errors)
+
+
+def read_lines(
+    inputs: list[str] | str | None,
+    reading: Reading,
+    keys: tuple[str, ...] = TEXT_KEYS,
+    *,
+    tables: bool = True,
+) -> Iterator[str]:
+    """``read_line_blocks``, a line at a time."""
+    for lines in read_line_blocks(inputs, reading, keys, tables=tables):
+        yield from lines
 
 
 def resolve_jobs(jobs: int) -> int:
@@ -420,6 +402,24 @@ def use_threads(threads: int) -> None:
     from nlpkit.parallel import worker_count
 
     torch.set_num_threads(worker_count(threads))
+
+
+def use_encoder_threads(model: Any, threads: int) -> None:
+    """Threads for the torch module of a model that stands on a pre-trained encoder."""
+    if hasattr(model, "network"):
+        use_threads(threads)
+
+
+def place(module: Any, use: Use, work: float | None = None) -> Any:
+    """Move a module to where so much work is done best, and say where; a CPU, to people only."""
+    from nlpkit.device import pick_device
+
+    use_threads(use.threads)
+    chosen = pick_device(use.device, work)
+    module.to(chosen)
+    if chosen.type != "cpu" or (sys.stderr is not None and sys.stderr.isatty()):
+        Notes().say(f"device {chosen}")
+    return chosen
 
 
 def calm_threads() -> None:

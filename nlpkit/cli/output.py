@@ -15,6 +15,7 @@ from nlpkit import compression, textio
 from nlpkit.cli import everywhere, tables
 from nlpkit.cli.terminal import safe_for, visible
 from nlpkit.errors import NlpkitError
+from nlpkit.text.records import RecordText, with_record
 
 STDOUT = "-"
 
@@ -94,7 +95,10 @@ def open_output(path: str) -> Iterator[Writer]:
 def write_rows(
     out: Writer, columns: Sequence[str], rows: Iterable[Sequence[Any]], format: str
 ) -> None:
-    """Rows in one of ``tables.FORMATS``; TSV and CSV have their column names with --header."""
+    """Rows in one of ``tables.FORMATS``; TSV and CSV have their column names with --header.
+
+    As JSON lines, a row with a text that came from a record keeps the other keys of that.
+    """
     if format == "table":
         width = shutil.get_terminal_size().columns
         safe = [[out.safe(one) if isinstance(one, str) else one for one in row] for row in rows]
@@ -108,7 +112,8 @@ def write_rows(
         out.has_header = True
     for row in rows:
         if format == "jsonl":
-            out.write_json(dict(zip(columns, row, strict=True)))
+            source = next((cell for cell in row if isinstance(cell, RecordText)), None)
+            out.write_json(with_record(source, dict(zip(columns, row, strict=True))))
         else:
             out.write(tables.delimited(row, format))
 

@@ -17,6 +17,7 @@ from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.cli.reports import facts, percent, write_report
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.qa.settings import QaSettings
+from nlpkit.text.records import Reading
 
 if TYPE_CHECKING:
     from nlpkit.tasks.qa.model import Answers
@@ -79,7 +80,9 @@ def train(
 
 
 @app.command(cls=Command)
+@with_settings(Reading)
 def answer(
+    *,
     model: options.Model,
     question: str = argument(..., "What to ask; -: each record asks its own.", metavar="QUESTION"),
     inputs: options.Inputs = None,
@@ -87,9 +90,9 @@ def answer(
     count: int = flag(1, "Spans to show.", "--count", "-n", min=1, max=limits.MANY),
     threshold: ThresholdFlag = None,
     format: options.RowsFormat = None,
+    threads: options.Threads = 0,
     output: options.Output = "-",
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    reading: Reading,
 ) -> None:
     """Find the answer to a question in texts, one text per line; the best over all of them.
 
@@ -110,16 +113,18 @@ def answer(
     if text is not None and inputs and question != textio.STDIN:
         raise UsageError("--text and files contradict each other")
     if question == textio.STDIN:
-        asked = _asked(inputs, text, encoding, errors)
+        asked = _asked(inputs, text, reading)
     else:
-        texts = [text] if text is not None else options.read_input_lines(inputs, encoding, errors)
+        texts = [text] if text is not None else options.read_lines(inputs, reading)
         asked = iter([(question, list(texts), {})])
     reader: QaModel | None = None
     with open_output(output) as out:
         for one, texts, record in asked:
             if not one.strip() or not any(text.strip() for text in texts):
                 raise NlpkitError("an empty question, or no text to look for its answer in")
-            reader = reader or QaModel.load(model)
+            if reader is None:
+                options.use_threads(threads)
+                reader = QaModel.load(model)
             found = reader.answer(one, texts, count=count)
             limit = reader.threshold if threshold is None else threshold
             rows = _rows(found, limit)
@@ -134,12 +139,12 @@ def answer(
 
 
 def _asked(
-    inputs: list[str] | None, text: str | None, encoding: str, errors: str
+    inputs: list[str] | None, text: str | None, reading: Reading
 ) -> Iterator[tuple[str, list[str], dict[str, Any]]]:
     """Questions of records with the texts to look for their answers in."""
     from nlpkit.tasks.qa.data import CONTEXT_KEYS
 
-    for line in options.read_input_lines(inputs, encoding, errors, ("question",)):
+    for line in options.read_lines(inputs, reading, ("question",)):
         record = getattr(line, "record", {})
         context = next((record[key] for key in CONTEXT_KEYS if key in record), text)
         if not isinstance(context, str):
@@ -168,6 +173,7 @@ def evaluate(
         None, "Write the answers as JSON, by id, for the official script.", metavar="FILE"
     ),
     format: options.RowsFormat = None,
+    threads: options.Threads = 0,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
 ) -> None:
@@ -186,6 +192,7 @@ def evaluate(
     if predictions is not None:
         check_output(predictions)
     questions = read_questions(test, split="test", encoding=encoding, errors=errors)
+    options.use_threads(threads)
     reader = QaModel.load(model)
     limit = reader.threshold if threshold is None else threshold
     asked = [(question.question, [question.context]) for question in questions]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -14,7 +15,7 @@ from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes, Writer, open_output, write_rows
 from nlpkit.cli.seq2seq_pairs import PairFlags
 from nlpkit.tasks.translate.settings import PredictSettings
-from nlpkit.text.records import TEXT_KEYS, with_record
+from nlpkit.text.records import TEXT_KEYS, Reading, with_record
 
 if TYPE_CHECKING:
     from nlpkit.tasks.translate.model import Answer, Translator
@@ -30,21 +31,18 @@ Quantize = Annotated[
 
 def open_translator(model: str, use: options.Use, quantize: str = "none") -> Translator:
     """A model on its device."""
-    from nlpkit.device import pick_device
     from nlpkit.tasks.translate.model import Translator
 
-    options.use_threads(use.threads)
     translator = Translator.load(model)
-    device = "cpu" if use.device == "auto" and quantize == "int8" else use.device
-    chosen = pick_device(device, translator.work(_TOKENS))
-    translator.model.to(chosen)
+    if quantize == "int8" and use.device == "auto":
+        use = replace(use, device="cpu")
+    options.place(translator.model, use, translator.work(_TOKENS))
     if quantize == "int8":
         translator.quantize()
-    Notes().say(f"device {chosen}")
     return translator
 
 
-@with_settings(PredictSettings, options.Use, options.Decoding)
+@with_settings(PredictSettings, options.Use, Reading)
 def predict(
     *,
     model: options.Model,
@@ -58,7 +56,7 @@ def predict(
     quantize: Quantize = "none",
     stats: bool = flag(False, "Say how fast it was, on stderr."),
     use: options.Use,
-    decoding: options.Decoding,
+    reading: Reading,
 ) -> None:
     """Turn each line into what the model makes of it.
 
@@ -93,7 +91,7 @@ def predict(
     started = time.perf_counter()
     with open_output(output) as out, memory_advice("a smaller --batch-size or fewer --beams"):
         keys = ("source", *TEXT_KEYS)
-        for block in options.read_line_blocks(paths, **vars(decoding), keys=keys, tables=False):
+        for block in options.read_line_blocks(paths, reading, keys, tables=False):
             for lines in _groups(block):
                 answers = translator.predict(lines, settings, terms=glossary, first=counts.lines)
                 _write_answers(out, translator, lines, answers, shown, settings, counts.lines)

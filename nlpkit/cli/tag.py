@@ -15,6 +15,7 @@ from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.cli.reports import write_report
 from nlpkit.tasks.tag.layouts import LayoutChoice, TrainingLayout
 from nlpkit.tasks.tag.settings import TaggerSettings
+from nlpkit.text.records import TOKEN_KEYS, Reading
 
 app = new_app("Tag words with parts of speech, entities or other labels.")
 app.command(cls=Command)(tag_explain.explain)
@@ -73,21 +74,25 @@ def train(
 def predict(
     model: options.Model,
     inputs: options.Inputs = None,
-    input: Literal["auto", "text", "tokens", "columns", "jsonl"] = flag(
+    input: Literal["auto", "text", "tokens", "columns", "jsonl", "csv", "tsv"] = flag(
         "auto",
         "text: raw, tokenised here; tokens: between spaces; columns: as in training; "
-        "jsonl: records with tokens or a text.",
+        "jsonl, csv, tsv: records with tokens or a text.",
+        rich_help_panel=limits.DATA,
     ),
-    format: Literal["columns", "slash", "jsonl", "color"] | None = flag(
+    key: flag_of(Reading, "key") = None,  # type: ignore[valid-type]
+    format: Literal["columns", "slash", "jsonl", "spans", "ner_tags", "color"] | None = flag(
         None,
         "columns: as they came, tags filled in; slash: word/TAG; jsonl: one object per "
-        "sentence; color: entities marked in the text.",
+        'sentence; spans: text and entities [[0, 4, "PER"]] (Doccano, spaCy); ner_tags: tokens '
+        "and ner_tags (Hugging Face); color: entities marked in the text.",
         "--format",
         "-f",
         show_default="columns for columns, else slash",
     ),
     token_column: flag_of(LayoutChoice, "token_column") = None,  # type: ignore[valid-type]
     output: options.Output = "-",
+    threads: options.EncoderThreads = 0,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
 ) -> None:
@@ -95,7 +100,8 @@ def predict(
 
     Columns go out as they came in, byte for byte, but for the tags. The keys of jsonl are text,
     tokens, tags, probabilities (one a token) and, for entities, entities: start and end (in
-    characters of the text), type, text and probability; a record that came in keeps its other keys.
+    characters of the text), type, text and probability; a record that came in keeps its other keys,
+    and with spans and ner_tags its own name for what is filled in.
 
     Examples:
       $ echo "He said Teddy Roosevelt was a great president" | nlpkit tag predict pos.model
@@ -109,7 +115,12 @@ def predict(
     chosen = format or "auto"
     paths = options.resolve_inputs(inputs)
     tagger = Tagger.load(model)
-    blocks = textio.read_blocks(paths, encoding=encoding, errors=errors)
+    options.use_encoder_threads(tagger, threads)
+    if input in ("text", "tokens", "columns"):
+        blocks = textio.read_blocks(paths, encoding=encoding, errors=errors)
+    else:
+        reading = Reading(input=input, key=key, encoding=encoding, errors=errors)  # type: ignore[arg-type]
+        blocks = options.read_records(paths, reading, TOKEN_KEYS, tables=False)
     with open_output(output) as out:
         predict_stream(
             tagger,
@@ -133,6 +144,7 @@ def evaluate(
     confusion: bool = flag(False, "Show which tag was taken for which."),
     plot: str | None = flag(None, "Draw the confusions to a .png or .svg.", metavar="FILE"),
     worst: int = flag(0, "Show so many sentences with most mistakes.", min=0, max=limits.MANY),
+    threads: options.EncoderThreads = 0,
     format: options.RowsFormat = None,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
@@ -151,6 +163,7 @@ def evaluate(
     options.calm_threads()
     from nlpkit.cli import tag_report
     from nlpkit.tasks.tag.evaluate import evaluate_files, evaluate_model
+    from nlpkit.tasks.tag.predictor import Tagger
 
     if plot is not None:
         from nlpkit.plots import check_picture
@@ -158,7 +171,9 @@ def evaluate(
         check_picture(plot)
     model = os.fspath(modeldir.find_model(model))
     if os.path.isdir(model):
-        result = evaluate_model(model, test, layout, encoding=encoding, errors=errors)
+        tagger = Tagger.load(model)
+        options.use_encoder_threads(tagger, threads)
+        result = evaluate_model(tagger, test, layout, encoding=encoding, errors=errors)
     else:
         result = evaluate_files(model, test, layout, encoding=encoding, errors=errors)
     if plot is not None:

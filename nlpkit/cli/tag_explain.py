@@ -6,12 +6,13 @@ from typing import Any
 
 from nlpkit import settings as limits
 from nlpkit.cli import classify_output, options
-from nlpkit.cli.flags import flag
+from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.output import Writer, open_output
-from nlpkit.text.records import with_record
+from nlpkit.text.records import Reading, with_record
 from nlpkit.text.vocab import on_one_line
 
 
+@with_settings(Reading)
 def explain(
     model: options.Model,
     inputs: options.Inputs = None,
@@ -20,8 +21,9 @@ def explain(
     ),
     tokenizer: options.TokenizerName = "word",
     format: options.ExplainFormat = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    threads: options.EncoderThreads = 0,
+    *,
+    reading: Reading,
 ) -> None:
     """Show which words decided a tag: how much less sure the model is when each is hidden.
 
@@ -39,10 +41,11 @@ def explain(
 
     paths = options.resolve_inputs(inputs)
     tagger = Tagger.load(model)
+    options.use_encoder_threads(tagger, threads)
     cut = get_tokenizer(tokenizer)
     chosen = format or classify_output.explain_format()
     with open_output("-") as out:
-        for line in options.read_input_lines(paths, encoding, errors):
+        for line in options.read_lines(paths, reading):
             tokens = cut.tokens(line)
             if not tokens:
                 continue

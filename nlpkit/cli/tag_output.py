@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nlpkit.cli.output import Writer
 from nlpkit.errors import UsageError
 from nlpkit.tasks.tag.raw import InputKind, Item, analyse, items
+from nlpkit.tasks.tag.records import SPAN_KEYS, TAG_KEYS
 from nlpkit.text import conll
 from nlpkit.text.conll import Layout
 from nlpkit.textio import TextBlock
@@ -43,14 +44,33 @@ def predict_stream(
         elif chosen == "jsonl":
             for record in analyse(tagger, batch):
                 out.write_json(record)
+        elif chosen in ("spans", "ner_tags"):
+            records = (item.record or {} for item in batch if item.sentence is None or item.tokens)
+            for given, record in zip(records, analyse(tagger, batch), strict=True):
+                out.write_json((_spans if chosen == "spans" else _ner_tags)(given, record))
         else:
             _write_tagged(tagger, batch, out, layout if chosen == "columns" else None)
         out.flush()
 
 
+def _spans(given: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
+    """A text with its entities as [start, end, type], as annotation tools read them."""
+    key = next((key for key in SPAN_KEYS if key in given), "entities")
+    found = [[one["start"], one["end"], one["type"]] for one in record.get("entities", [])]
+    return {**given, "text": record["text"], key: found}
+
+
+def _ner_tags(given: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
+    """Tokens with their tags, as data sets of Hugging Face have them."""
+    key = next((key for key in TAG_KEYS if key in given), "ner_tags")
+    return {**given, "tokens": record["tokens"], key: record["tags"]}
+
+
 def _pick(format: str, layout: Layout | None, tagger: Tagger, to_file: bool) -> str:
     if format == "columns" and layout is None:
         raise UsageError("--format columns needs input in columns")
+    if format == "spans" and tagger.scheme is None:
+        raise UsageError("--format spans needs a model of entities: these tags are of single words")
     if format != "auto":
         return format
     if layout is not None:

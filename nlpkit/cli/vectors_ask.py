@@ -19,7 +19,7 @@ from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
-from nlpkit.text.records import TOKEN_KEYS, with_record
+from nlpkit.text.records import TOKEN_KEYS, Reading, RecordText, lines_of, with_record
 from nlpkit.vectors.settings import QUERY, AnalogyMethod, Metric
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ MetricOption = Annotated[
     Metric, typer.Option("--metric", help="How near is measured; euclidean gives distances.")
 ]
 MANY = 1 << 30
+QUERY_KEYS = ("query", *TOKEN_KEYS, "word")
+WORD_KEYS = ("word", *TOKEN_KEYS)
 
 
 def split_words(line: str) -> Question:
@@ -67,8 +69,8 @@ def ask(
 
     ``also`` are words beside the question that must be known.
     """
-    format, errors = rows_format(asking.format), asking.errors
-    vectors = shared.open_vectors(model, Notes(), errors)
+    format = rows_format(asking.format)
+    vectors = shared.open_vectors(model, Notes(), asking.errors)
     for word in (*also, *(words or ())):
         if not knows(vectors, word):
             raise vectors.unknown(word)
@@ -80,10 +82,10 @@ def ask(
         with open_output("-") as out:
             write_rows(out, ["query", *columns], [(" ".join(words), *row) for row in rows], format)
         return
-    blocks = options.read_inputs(None, "utf-8", errors)
+    blocks = options.read_records(None, asking, QUERY_KEYS)
     with open_output("-") as out:
         for block in blocks:
-            lines = block.lines(errors)
+            lines = lines_of(block, asking.errors)
             questions = [split_words(line) for line in lines]
             vectors.words.expect(itertools.chain.from_iterable(questions))
             notes = [problem(known, question, least, most) for question in questions]
@@ -103,7 +105,7 @@ def _with_notes(
     lines: list[str], notes: list[str], answers: Iterator[list[Row]], width: int
 ) -> Iterator[Row]:
     for line, note in zip(lines, notes, strict=True):
-        query = line.replace("\t", " ")
+        query = RecordText.of(line.replace("\t", " "), getattr(line, "record", {}))
         if note:
             yield (query, *[None] * width, note)
         else:
@@ -233,12 +235,14 @@ def odd_one_out(
     ask(model, words, asking, ["word", "score"], answer, least=3)
 
 
+@with_settings(Reading)
 def get(
+    *,
     model: shared.ModelOption,
     words: shared.Words = None,
     strict: shared.Strict = False,
     format: options.TextFormat = None,
-    errors: options.Errors = "strict",
+    reading: Reading,
 ) -> None:
     """Print the vectors of words: the word, then its numbers, between spaces.
 
@@ -250,8 +254,9 @@ def get(
       $ cut -f1 world.vocab | nlpkit vectors get -m world.model --json
     """
     shown = format or "text"
-    vectors = shared.open_vectors(model, Notes(), errors)
-    blocks: Iterator[list[str]] = iter([list(words)]) if words else _input_lines(errors)
+    vectors = shared.open_vectors(model, Notes(), reading.errors)
+    lines = options.read_line_blocks(None, reading, WORD_KEYS)
+    blocks = iter([list(words)]) if words else lines
     with open_output("-") as out:
         for block in blocks:
             for word in block:
@@ -259,18 +264,15 @@ def get(
                     raise vectors.unknown(word)
                 vector = vectors.get(word).tolist() if vectors.knows(word) else None
                 if shown == "jsonl":
-                    out.write_json({"word": word, "vector": vector})
+                    out.write_json(with_record(word, {"word": word, "vector": vector}))
                 else:
                     out.write(" ".join([word, *(f"{x:.9g}" for x in vector or [])]) + "\n")
             out.flush()
 
 
-def _input_lines(errors: str) -> Iterator[list[str]]:
-    for block in options.read_inputs(None, "utf-8", errors):
-        yield block.lines(errors)
-
-
+@with_settings(Reading)
 def expand(
+    *,
     model: shared.ModelOption,
     inputs: options.Inputs = None,
     number: int = flag(
@@ -287,8 +289,7 @@ def expand(
     ),
     restrict: shared.Restrict = None,
     format: options.TextFormat = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    reading: Reading,
 ) -> None:
     """Append to each line the near words of its words, for query expansion.
 
@@ -300,7 +301,7 @@ def expand(
     """
     shown = format or "text"
     vectors = shared.open_vectors(model, Notes())
-    blocks = options.read_line_blocks(inputs, encoding, errors, TOKEN_KEYS)
+    blocks = options.read_line_blocks(inputs, reading, TOKEN_KEYS)
     from nlpkit.vectors import query
 
     with open_output("-") as out:

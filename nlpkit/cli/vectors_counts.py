@@ -9,10 +9,11 @@ from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.flags import with_settings
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes
+from nlpkit.text.records import TOKEN_KEYS, Reading
 from nlpkit.vectors.settings import COUNTS, CountMethod, CountSettings, plain_settings
 
 
-@with_settings(CountSettings, options.Tokenizing, options.Decoding)
+@with_settings(CountSettings, options.Tokenizing, Reading)
 def from_counts(
     *,
     output: shared.NewVectors,
@@ -24,7 +25,7 @@ def from_counts(
     to: shared.To = None,
     resume: options.Resume = False,
     force: options.Force = False,
-    decoding: options.Decoding,
+    reading: Reading,
 ) -> None:
     """Make vectors by counting: which words stand near which, factorised (svd) or learned (glove).
 
@@ -50,9 +51,9 @@ def from_counts(
     if resume and settings.method is not CountMethod.GLOVE:
         raise UsageError("--resume is for --method glove: svd is done at once")
     shared.check_output(output, to, force)
-    blocks = options.read_inputs(inputs, **vars(decoding))
+    blocks = options.read_plain(inputs, reading, TOKEN_KEYS)
     rules = Word2VecConfig(min_count=settings.min_count, max_vocab=settings.max_vocab)
-    corpus, text_hash = read_corpus(blocks, rules, tokenizing.settings, errors=decoding.errors)
+    corpus, text_hash = read_corpus(blocks, rules, tokenizing.settings, errors=reading.errors)
     words = ListedWords(corpus.words, corpus.counts)
     if settings.method is CountMethod.GLOVE:
         from nlpkit.vectors.glove_run import GloveRun

@@ -12,6 +12,7 @@ from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.output import Notes
 from nlpkit.errors import NlpkitError
+from nlpkit.text.records import Reading
 from nlpkit.vectors.settings import QUERY, VectorFormat
 
 if TYPE_CHECKING:
@@ -70,12 +71,11 @@ NUMBER = QUERY.n
 
 
 @dataclass(frozen=True)
-class Asking:
+class Asking(Reading):
     """How questions are read and answers shown, for ``with_settings``."""
 
     strict: Strict = False
     format: options.RowsFormat = None
-    errors: options.Errors = "strict"
 
 
 def open_vectors(

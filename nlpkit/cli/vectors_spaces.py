@@ -12,6 +12,7 @@ from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.frame import UsageError
 from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
+from nlpkit.text.records import TOKEN_KEYS, Reading
 from nlpkit.vectors.settings import AlignSettings
 
 
@@ -142,7 +143,7 @@ def bias(
     vectors = shared.open_vectors(model, Notes())
     lines = [
         line
-        for block in options.read_inputs(file, "utf-8", "strict", tables=False)
+        for block in options.read_plain(file, Reading(), TOKEN_KEYS, tables=False)
         for line in block.lines("strict")
     ]
     rows = []

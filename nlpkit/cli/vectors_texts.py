@@ -11,7 +11,7 @@ from nlpkit.cli.flags import argument, with_settings
 from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
 from nlpkit.text.pipeline import Tokens, TokenSettings
-from nlpkit.text.records import TOKEN_KEYS, with_record
+from nlpkit.text.records import TOKEN_KEYS, Reading, with_record
 from nlpkit.vectors.settings import QUERY, TextMethod, TextSettings
 
 
@@ -26,8 +26,9 @@ def _embedder(model: str, settings: TextSettings, notes: Notes) -> Any:
     return TextVectors(shared.open_vectors(model, notes), settings)
 
 
-@with_settings(TextSettings)
+@with_settings(TextSettings, Reading)
 def embed(
+    *,
     model: shared.ModelOption,
     settings: TextSettings,
     inputs: options.Inputs = None,
@@ -36,8 +37,7 @@ def embed(
     lower: options.Lower = False,
     output: options.Output = "-",
     format: options.TextFormat = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    reading: Reading,
 ) -> None:
     """Turn each line of text into one vector, by the vectors of its words.
 
@@ -53,7 +53,7 @@ def embed(
     shown = format or "text"
     pipeline = Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower))
     embedder = _embedder(model, settings, Notes())
-    lines_in = options.read_input_lines(inputs, encoding, errors, TOKEN_KEYS)
+    lines_in = options.read_lines(inputs, reading, TOKEN_KEYS)
     waiting: list[str] = []
 
     def texts() -> Iterator[list[str]]:
@@ -72,7 +72,7 @@ def embed(
             out.flush()
 
 
-@with_settings(TextSettings)
+@with_settings(TextSettings, Reading)
 def search(
     *,
     file: str = argument(..., "Lines to search; - is standard input.", metavar="FILE"),
@@ -84,8 +84,7 @@ def search(
     pattern: options.Pattern = None,
     lower: options.Lower = False,
     format: options.RowsFormat = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    reading: Reading,
 ) -> None:
     """Rank the lines of a file by how near they are to a query, by the vectors of their words.
 
@@ -109,11 +108,8 @@ def search(
             raise NlpkitError(f"no word of {query!r} is known", hint="other words, or --lower")
 
     def lines() -> Iterator[Line]:
-        line = 0
-        for block in options.read_inputs([file], encoding, errors):
-            for text in block.lines(errors):
-                line += 1
-                yield Line(line, text, pipeline.shown(text))
+        for number, text in enumerate(options.read_lines([file], reading, TOKEN_KEYS), 1):
+            yield Line(number, text, pipeline.shown(text))
 
     found = find(embedder, wanted, lines(), number)
     rows = [

@@ -9,6 +9,7 @@ from nlpkit.cli import options
 from nlpkit.cli.flags import argument, with_settings
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, open_output
+from nlpkit.text.records import TOKEN_KEYS, Reading
 from nlpkit.word2vec.walk_settings import WalkSettings
 
 app = new_app()
@@ -40,7 +41,8 @@ def walks(
     from nlpkit.word2vec.walks import random_walks, read_graph
 
     notes = Notes()
-    blocks = options.read_inputs(edges, encoding, errors, tables=False)
+    reading = Reading(encoding=encoding, errors=errors)
+    blocks = options.read_plain(edges, reading, TOKEN_KEYS, tables=False)
 
     def lines() -> Iterator[tuple[str, str]]:
         for block in blocks:

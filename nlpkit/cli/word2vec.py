@@ -16,7 +16,7 @@ from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import open_output
 from nlpkit.cli.progress_training import check_place, draw_run
 from nlpkit.text.pipeline import Tokens
-from nlpkit.text.records import Reading
+from nlpkit.text.records import TOKEN_KEYS, Reading
 from nlpkit.word2vec.config import Arch, Word2VecConfig
 
 app = new_app("Word vectors by word2vec: train, and show training examples.")
@@ -127,7 +127,7 @@ def train(
 
 
 @app.command(cls=Command)
-@with_settings(options.Tokenizing, options.Decoding)
+@with_settings(options.Tokenizing, Reading)
 def examples(
     *,
     inputs: options.Inputs = None,
@@ -138,7 +138,7 @@ def examples(
         None, "How to show rows.", "--format", "-f", show_default="tsv"
     ),
     output: options.Output = "-",
-    decoding: options.Decoding,
+    reading: Reading,
 ) -> None:
     """Print the examples that training on a text would see, one pair per line.
 
@@ -154,10 +154,10 @@ def examples(
 
     chosen = format or "tsv"
     pipeline = Tokens(tokenizing.settings)
-    blocks = options.read_inputs(inputs, **vars(decoding))
+    blocks = options.read_plain(inputs, reading, TOKEN_KEYS)
     with open_output(output) as out:
         for block in blocks:
-            for line in block.lines(decoding.errors):
+            for line in block.lines(reading.errors):
                 words = pipeline.shown(line)
                 if arch is Arch.SKIPGRAM:
                     for centre, word in skipgram_examples(words, window):

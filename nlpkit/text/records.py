@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -128,8 +129,27 @@ def read_records(
             say(f"{first.source}: {_NAMES[form]}, {_which(form, wanted)} (if not: --input text)")
         if form != "jsonl":
             blocks = _table_blocks(blocks, _DELIMITERS[form], wanted, reading)
+        elif _OBJECTS.match(first.data):
+            blocks = array_blocks(blocks, reading.errors)
         for block in blocks:
             yield RecordBlock(block.data, block.source, block.first_line, wanted)
+
+
+_OBJECTS = re.compile(rb"\s*\[\s*\{")  # a file that is one array of objects
+
+
+def array_blocks(blocks: Iterable[TextBlock], errors: str = "strict") -> Iterator[TextBlock]:
+    """One JSON array, as pandas and Label Studio export records, as JSON lines."""
+    parts = list(blocks)
+    source = parts[0].source
+    try:
+        found = parse_json("".join(block.text(errors) for block in parts))
+    except ValueError as error:
+        raise NlpkitError(
+            f"{source}: not a JSON array: {error}", hint="an object per line, or `input` text"
+        ) from None
+    lines = "".join(json.dumps(record) + "\n" for record in found)
+    yield TextBlock(lines.encode(), source, 1)
 
 
 _NAMES = {"jsonl": "JSON lines", "csv": "CSV", "tsv": "TSV"}
@@ -161,6 +181,8 @@ def detect(path: str, first: TextBlock, reading: Reading, keys: tuple[str, ...] 
             if single and line.strip().decode("utf-8", "replace").strip('"') not in keys:
                 return "text"
             return form
+    if _OBJECTS.match(first.data):
+        return "jsonl"
     if line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}"):
         try:
             if isinstance(parse_json(line.decode("utf-8", "replace")), dict):

@@ -56,6 +56,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["classify", "explain", "labels", "--json"], "words"),
         (["vectors", "embed", "-m", "vectors.txt", "--json", "-q"], "vector"),
         (["vectors", "expand", "-m", "vectors.txt", "--json", "-q"], "added"),
+        (["vectors", "nearest", "-m", "vectors.txt", "--json", "-q"], "note"),
+        (["vectors", "get", "-m", "vectors.txt", "--json", "-q"], "vector"),
+        (["vectors", "search", "-", "king", "-m", "vectors.txt", "--json", "-q"], "score"),
     ],
 )
 def test_other_keys_of_a_record_come_out_again(
@@ -66,6 +69,21 @@ def test_other_keys_of_a_record_come_out_again(
         found = json.loads(line)
         assert (found["id"], found["tags"]) == (7, ["a"])
         assert made in found
+
+
+def test_prompts_and_questions_come_from_a_column_of_a_table(folder: Path, run: Runner) -> None:
+    run.write("t.csv", 'id,body\n7,"the king"\n')
+    for command in (f"lm sample {folder}/lm - -n 2", f"lm next {folder}/lm -n 1",
+                    f"vectors expand -m {folder}/vectors.txt"):  # fmt: skip
+        done = run.shell(f"cat t.csv | nlpkit {command} --key body --json -q")
+        record = json.loads(done.out.splitlines()[0])
+        assert (record["id"], record["body"]) == ("7", "the king")
+
+
+def test_explanations_leave_gold_labels_and_empty_lines_out(folder: Path) -> None:
+    lines = "__label__r the king sat\n\n"
+    found = call("classify", "explain", str(folder / "labels"), "--json", input=lines).splitlines()
+    assert [json.loads(line)["text"] for line in found] == ["the king sat"]
 
 
 def test_names_and_a_real_pipe_of_records(folder: Path, run: Runner) -> None:

@@ -137,6 +137,15 @@ def test_what_only_looks_like_json_is_text_and_a_flag_decides() -> None:
     assert call("tokenize", "--input", "text", "-t", "whitespace", input=line) == line
 
 
+def test_one_array_of_objects_is_read_as_lines_of_them() -> None:
+    array = '[\n {"id": 1, "text": "a b"},\n {"id": 2, "text": "c"}\n]\n'
+    found = [
+        json.loads(line) for line in call("tokenize", "--json", "-q", input=array).splitlines()
+    ]
+    assert [(one["id"], one["tokens"]) for one in found] == [(1, ["a", "b"]), (2, ["c"])]
+    assert call("tokenize", "--input", "text", "-t", "whitespace", input="[{\n") == "[{\n"
+
+
 def test_a_column_by_name_and_by_number() -> None:
     table = 'id,body\n1,"one, two\nthree"\n2,"say ""hi"""\n'
     answer = call("tokenize", "--column", "body", "-q", input=table)

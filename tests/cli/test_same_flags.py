@@ -53,8 +53,8 @@ LONG = {
 }
 HOW_MANY = {"--count", "--max-tokens"}  # long names of -n
 WRITES_TOKENS = {"lm sample", "lm novelty", "gpt sample", "gpt answer", "gpt evaluate"}
-# Results that are one text and no rows.
-NO_ROWS = {"gpt answer"}
+READS_TEXT = {"auto", "text", "jsonl", "csv", "tsv"}
+OTHER_INPUT = {"tag predict"}  # its input may be columns, too
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -76,7 +76,7 @@ def test_every_command_keeps_the_conventions(name: str) -> None:
             assert LONG[parameter.name] in parameter.opts, parameter.name
     if "json" in params:
         assert params["json"].is_flag
-        assert "format" in params or name in NO_ROWS
+        assert "format" in params
     if "format" in params and name not in HIDES_FORMAT:
         offered = set(get_args(params["format"].type_descriptor.annotation))
         assert "jsonl" in offered
@@ -85,6 +85,17 @@ def test_every_command_keeps_the_conventions(name: str) -> None:
     if "encoding" in params:
         assert params["encoding"].default == "utf-8"
         assert "errors" in params
+    if "key" in params or any(one.metavar == "INPUT" for one in params.values()):
+        offered = set(get_args(params["input"].type_descriptor.annotation))
+        assert offered == READS_TEXT or (name in OTHER_INPUT and offered > READS_TEXT)
+        assert {"--key", "--column"} <= set(params["key"].opts)
+        assert "encoding" in params
+    if "device" in params:
+        assert "threads" in params
+    if "seed" in params:
+        assert params["seed"].default == 1
+    if "resume" in params:
+        assert {"output", "force", "seed", "threads", "metrics"} <= set(params)
 
 
 def test_a_short_flag_has_one_long_name() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from warm import Warm
@@ -22,6 +23,13 @@ SPANS = [
     '{"tokens": ["Ada", "Lovelace", "lives", "in", "Paris", "."], '
     '"tags": ["B-PER", "I-PER", "O", "O", "B-LOC", "O"]}',
     '{"tokens": ["Ada", "Lovelace", "lives", "in", "Paris", "."], "ner_tags": [1, 2, 0, 0, 3, 0]}',
+    '["Ada Lovelace lives in Paris.", {"entities": [[0, 12, "PER"], [22, 27, "LOC"]]}]',
+    '[["Ada Lovelace lives in Paris.", {"entities": [[0, 12, "PER"], [22, 27, "LOC"]]}]]',
+    '[\n  {"id": 1, "data": {"text": "Ada Lovelace lives in Paris."}, "annotations": [{"result": ['
+    '{"type": "labels", "value": {"start": 0, "end": 12, "labels": ["PER"]}}, '
+    '{"type": "labels", "value": {"start": 22, "end": 27, "labels": ["LOC"]}}]}]}\n]',
+    '[{"text": "Ada Lovelace lives in Paris.", "label": [{"start": 0, "end": 12, "labels": ["PER"]}'
+    ', {"start": 22, "end": 27, "labels": ["LOC"]}]}]',
 ]
 NAMES = "O,B-PER,I-PER,B-LOC"
 
@@ -33,6 +41,43 @@ def test_each_way_to_write_entities_is_the_same_sentence(tmp_path: Path, line: s
     ((sentence,), _) = read_tagged([str(path)], LayoutChoice(tag_names=NAMES))
     assert sentence.tokens == ["Ada", "Lovelace", "lives", "in", "Paris", "."]
     assert sentence.tags == ["B-PER", "I-PER", "O", "O", "B-LOC", "O"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Path:
+    """A tagger that knows one sentence by heart."""
+    folder = tmp_path_factory.mktemp("tagger")
+    (folder / "train.jsonl").write_text((SPANS[0] + "\n") * 4)
+    train = ["tag", "train", "train.jsonl", "-o", "ner", "--epochs", "15", "-q"]
+    assert warm.run(folder, *train).code == 0
+    return folder / "ner"
+
+
+def test_entities_go_out_in_the_form_that_others_read(
+    tmp_path: Path, warm: Warm, model: Path
+) -> None:
+    def tag(text: str, form: str, *more: str) -> dict[str, Any]:
+        found = warm.run(
+            tmp_path, "tag", "predict", str(model), "--format", form, *more, input=text
+        )
+        assert found.code == 0, found.err
+        return json.loads(found.out)
+
+    spans = [[0, 12, "PER"], [22, 27, "LOC"]]
+    text = "Ada Lovelace lives in Paris."
+    assert tag(text + "\n", "spans") == {"text": text, "entities": spans}
+    doccano = json.dumps({"id": 3, "text": text, "label": []}) + "\n"
+    assert tag(doccano, "spans") == {"id": 3, "text": text, "label": spans}
+    tags = ["B-PER", "I-PER", "O", "O", "B-LOC", "O"]
+    tokens = [*text[:-1].split(), "."]
+    assert tag(text + "\n", "ner_tags") == {"tokens": tokens, "ner_tags": tags}
+    table = f"id,body\n4,{text}\n"
+    assert tag(table, "spans", "--key", "body", "-q") == {
+        "id": "4", "body": text, "text": text, "entities": spans
+    }  # fmt: skip
+    (tmp_path / "again.jsonl").write_text(json.dumps(tag(doccano, "spans")) + "\n")
+    ((sentence,), _) = read_tagged([str(tmp_path / "again.jsonl")], LayoutChoice())
+    assert sentence.tags == tags
 
 
 def test_spans_beside_tokens_are_counted_and_three_are_shown(tmp_path: Path) -> None:

@@ -36,10 +36,9 @@ class Evaluation:
 
 
 def evaluate_model(
-    path: str, test: str, choice: LayoutChoice, *, encoding: str, errors: str
+    tagger: Tagger, test: str, choice: LayoutChoice, *, encoding: str, errors: str
 ) -> Evaluation:
     """Tag the sentences of a file and compare."""
-    tagger = Tagger.load(path)
     if tagger.layout.format == "conllu":
         column = f"{tagger.layout.tag_column + 1}:{tagger.layout.key}"
         choice = replace(choice, usual_column=column)

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from nlpkit.tasks.tag.layouts import detect_layout
 from nlpkit.tasks.tag.reading import looks_tagged, sample, stream_sentences, until_content
-from nlpkit.tasks.tag.records import are_records, predicted_rows
 from nlpkit.text.conll import CONLLU, Layout, Sentence
 from nlpkit.text.patterns import Span, find_spans
-from nlpkit.text.records import text_of
+from nlpkit.text.records import RecordBlock, rows_of, text_of
 from nlpkit.text.tokenizers import get_tokenizer
 from nlpkit.textio import TextBlock
 
 if TYPE_CHECKING:
     from nlpkit.tasks.tag.predictor import Tagger
 
-InputKind = Literal["auto", "text", "tokens", "columns", "jsonl"]
+InputKind = Literal["auto", "text", "tokens", "columns", "jsonl", "csv", "tsv"]
 
 
 class Item(NamedTuple):
@@ -61,7 +60,7 @@ def items(
     first = until_content(blocks)
     layout, unit = None, tagger.settings.unit
     lines, every = sample(first, errors), chain(first, blocks)
-    if kind == "jsonl" or (kind == "auto" and are_records(lines)):
+    if any(isinstance(block, RecordBlock) for block in first):
         return None, (_record_items(block, unit, errors) for block in every)
     if kind in ("auto", "columns") and first:
         entities = tagger.scheme is not None
@@ -69,7 +68,12 @@ def items(
     if layout is not None:
         return layout, _column_items(every, layout, errors)
     cut = "text" if kind == "auto" else kind
-    return None, (tokenize_text(block.lines(errors), unit, cut) for block in every)
+    return None, (
+        _record_items(block, unit, errors)
+        if isinstance(block, RecordBlock)
+        else tokenize_text(block.lines(errors), unit, cut)
+        for block in every
+    )
 
 
 def _columns_layout(
@@ -99,7 +103,7 @@ def _column_items(blocks: Iterable[TextBlock], layout: Layout, errors: str) -> I
 def _record_items(block: TextBlock, unit: str, errors: str) -> list[Item]:
     """Records with tokens, or with a text to be cut into tokens."""
     found = []
-    for row in predicted_rows(block, errors):
+    for row in rows_of(block, errors):
         text = text_of(row, block.source)
         if isinstance(row.value, list):
             given = row.record.get("text")

@@ -24,7 +24,7 @@ def read_tagged(
     if not first:
         names = ", ".join(map(textio.source_name, paths))
         raise NlpkitError(f"{names}: nothing in it", hint="a file of tagged sentences")
-    if choice.input is None and are_records(sample(first, errors)):
+    if choice.input is None and are_records(first, errors):
         sentences = read_record_sentences(
             itertools.chain(first, blocks),
             key=choice.column,

@@ -1,12 +1,16 @@
 """Tagged sentences as JSON lines: tokens with tags, or a text with spans of characters.
 
 Read are what ``nlpkit tag predict --json`` writes, Hugging Face's ``tokens`` with ``ner_tags``
-(names or integers), and ``{"text": ..., "entities": [[0, 2, "ORG"]]}`` as Doccano, Label Studio and
-spaCy's old training data have it. Spans become IOB2 tags on the tokens of the word tokeniser.
+(names or integers), and ``{"text": ..., "entities": [[0, 2, "ORG"]]}`` as Doccano has it; also the
+tasks of Label Studio, and spaCy's old training data (``["text", {"entities": [...]}]``), in lines
+or as one array. Spans become IOB2 tags on the tokens of the word tokeniser.
 """
 
 from __future__ import annotations
 
+import itertools
+import json
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -46,16 +50,55 @@ def refuse_spacy(paths: Iterable[str]) -> None:
             raise NlpkitError(f"{path} is a DocBin of spaCy, which only spaCy can read", hint=SPACY)
 
 
-def are_records(lines: Iterable[str]) -> bool:
-    """Whether the first line that is not empty is a JSON object with tokens or a text."""
-    line = next((line for line in lines if line.strip()), "")
-    if not line.lstrip().startswith("{"):
-        return False
+def are_records(blocks: list[TextBlock], errors: str) -> bool:
+    """Whether a file is an array, or its first line that is not empty an object with a sentence."""
+    if _ARRAY.match(blocks[0].data):
+        return True
+    line = next((line for block in blocks for line in block.lines(errors) if line.strip()), "")
     try:
-        found = parse_json(line)
+        found = _usual(parse_json(line)) if line.lstrip()[:1] in ("{", "[") else None
     except ValueError:
         return False
-    return isinstance(found, dict) and ("tokens" in found or "text" in found)
+    return isinstance(found, dict) and bool({"tokens", "text"} & set(found))
+
+
+_ARRAY = re.compile(rb'\s*\[\s*(\{|\[\s*")')
+
+
+def _record_blocks(blocks: Iterable[TextBlock], errors: str) -> Iterator[records.RecordBlock]:
+    """JSON lines, each with tokens or a text, of files that hold lines or one array."""
+    for _, group in itertools.groupby(blocks, lambda block: block.source):
+        parts = list(group)
+        if _ARRAY.match(parts[0].data):
+            parts = list(records.array_blocks(parts, errors))
+        for block in parts:
+            data = block.data
+            if not data.lstrip().startswith(b"{") or b'"data"' in data:
+                data = "".join(map(_usual_line, block.lines(errors))).encode()
+            yield records.RecordBlock(data, block.source, block.first_line, records.TOKEN_KEYS)
+
+
+def _usual_line(line: str) -> str:
+    try:
+        return json.dumps(_usual(parse_json(line))) + "\n"
+    except ValueError:
+        return line + "\n"  # which rows_of names
+
+
+def _usual(found: Any) -> Any:
+    """A record with a text and entities, of a task of Label Studio or an example of old spaCy.
+
+    >>> _usual(["Oslo", {"entities": [[0, 4, "LOC"]]}])
+    {'text': 'Oslo', 'entities': [[0, 4, 'LOC']]}
+    """
+    if isinstance(found, list) and len(found) == 2 and isinstance(found[1], dict):
+        return {"text": found[0], **found[1]}
+    if isinstance(found, dict) and isinstance(found.get("data"), dict) and "text" in found["data"]:
+        made = found.get("annotations") or [{}]
+        results = made[0].get("result", []) if isinstance(made[0], dict) else []
+        values = [one.get("value") for one in results if isinstance(one, dict)]
+        return {**found["data"], "entities": [one for one in values if one and "start" in one]}
+    return found
 
 
 def read_tag_names(given: str | None) -> list[str]:
@@ -77,10 +120,7 @@ def read_record_sentences(
     """All sentences of JSON lines; spans beside the borders of tokens are counted and warned of."""
     names = read_tag_names(tag_names)
     sentences, misplaced = [], []
-    for block in blocks:
-        block = records.RecordBlock(
-            block.data, block.source, block.first_line, ("tokens", "text", "sentence")
-        )
+    for block in _record_blocks(blocks, errors):
         for row in records.rows_of(block, errors):
             where = f"{block.source}: line {row.line}"
             tokens, tags, wrong = _sentence(row, where, key, names)
@@ -187,11 +227,3 @@ def _tagged_text(
             misplaced.append(Misplaced(where, start, end, text[start:end]))
     tokens = [text[start:end] for start, end in borders]
     return tokens, write_spans(spans, len(tokens), "IOB2"), misplaced
-
-
-def predicted_rows(block: TextBlock, errors: str) -> Iterator[records.Row]:
-    """Records to be tagged: each with tokens, or with a text."""
-    keyed = records.RecordBlock(
-        block.data, block.source, block.first_line, ("tokens", "text", "sentence")
-    )
-    yield from records.rows_of(keyed, errors)
