@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -75,11 +75,15 @@ def make_optimizers(
     lr: float,
     weight_decay: float,
     muon_lr: float = 0.02,
+    fast: Sequence[nn.Parameter] = (),
 ) -> list[torch.optim.Optimizer]:
-    """AdamW for all, or Muon for the model's hidden matrices and AdamW for the rest."""
+    """AdamW for all, or Muon for the model's hidden matrices and AdamW for the rest.
+
+    AdamW trains ``fast`` ones at a multiple of its rate.
+    """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if optimizer == "adamw":
-        return [adamw(trained, lr=lr, weight_decay=weight_decay)]
+        return [adamw(trained, lr=lr, weight_decay=weight_decay, fast=fast)]
     matrices = [(matrix, count) for matrix, count in model.matrices() if matrix.requires_grad]
     inside = {id(matrix) for matrix, _ in matrices}
     rest = [parameter for parameter in trained if id(parameter) not in inside]
@@ -87,7 +91,7 @@ def make_optimizers(
     if matrices:
         optimizers.append(Muon(matrices, lr=muon_lr, weight_decay=weight_decay))
     if rest:
-        optimizers.append(adamw(rest, lr=lr, weight_decay=weight_decay))
+        optimizers.append(adamw(rest, lr=lr, weight_decay=weight_decay, fast=fast))
     return optimizers
 
 

@@ -193,8 +193,14 @@ def test_an_epoch_reads_the_whole_text_once_and_the_next_in_another_order() -> N
     assert (np.stack(first) != np.stack(second)).any()
 
 
-def test_the_share_of_masked_tokens_falls_to_that_of_the_evaluation() -> None:
-    run = small_run(length=40, batch_size=2, max_iters=3)
+@pytest.mark.parametrize(
+    ("changes", "counts"),
+    [({}, [12, 12, 12]), ({"mask_end": 0.15}, [12, 10, 8])],  # 0.3, 0.25 and 0.2 of 40
+)
+def test_the_share_of_masked_tokens_stays_or_falls_to_that_of_the_end(
+    changes: dict[str, float], counts: list[int]
+) -> None:
+    run = small_run(length=40, batch_size=2, max_iters=3, **changes)
     asked: list[int] = []
     losses = run._losses
 
@@ -206,5 +212,19 @@ def test_the_share_of_masked_tokens_falls_to_that_of_the_evaluation() -> None:
     run._losses = count
     for _ in run.trainer.fit():
         pass
-    assert asked == [12, 10, 8]  # 0.3, 0.25 and 0.2 of 40: the last step is before the end
+    assert asked == counts  # the last step is before the end
     assert small_run(mask=0.1).settings.mask_end == 0.1
+
+
+def test_the_bias_of_relative_positions_learns_faster_than_the_rest() -> None:
+    run = small_run()
+    bias = {id(parameter) for parameter in run.model.relative.parameters()}
+    rates = {
+        id(parameter): group["lr"]
+        for optimizer in run.trainer.optimizers
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    }
+    assert bias
+    assert {rates[one] for one in bias} == {8 * run.settings.lr}
+    assert rates.keys() == {id(parameter) for parameter in run.model.parameters()}

@@ -58,10 +58,10 @@ class BertTraining(TrainerSettings):
     )
     mask_end: float | None = option(
         None,
-        "Share at the end of the run, to which it falls evenly.",
+        "Share at the end of the run, which it approaches evenly.",
         low=0.01,
         high=0.9,
-        shown_default="0.15, or --mask if that is less",
+        shown_default="that of --mask",
         group=TRAINING,
     )
     whole_words: bool = option(False, "Mask all pieces of a word together.", group=TRAINING)
@@ -92,7 +92,7 @@ class BertTraining(TrainerSettings):
         recipe = RECIPES[self.recipe]
         length = self.length or recipe["length"]
         sizes = {**SIZES[self.size], "batch_size": max(1, BATCH_TOKENS // length)}
-        mask_end = min(self.mask or recipe["mask"], EVAL_MASK)
+        mask_end = self.mask or recipe["mask"]
         return self.resolve_as(ResolvedBert, **sizes, **recipe, mask_end=mask_end)
 
 

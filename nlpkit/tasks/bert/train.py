@@ -129,6 +129,7 @@ class BertRun(Run):
             lr=settings.lr,
             muon_lr=settings.muon_lr,
             weight_decay=settings.weight_decay,
+            fast=list(self.model.relative.parameters()),  # or heads stay with their neighbours
         )
         losses = _Losses(self.model)
         self._losses: Any = processes.wrap(losses)
