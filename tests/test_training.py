@@ -312,10 +312,12 @@ def test_a_signal_between_the_parts_of_a_step_leaves_the_state_before_it(
 
 def test_a_step_of_many_parts_is_given_up(run: Drawn) -> None:
     trainer = make_trainer(grad_accum=1000, max_steps=3)
+    trainer.model.register_buffer("state", torch.zeros(1))  # as a recurrent model carries one on
     batch_loss, seen = trainer.batch_loss, list[int]()
 
     def interrupted(number: int) -> tuple[Tensor, int]:
         seen.append(number)
+        trainer.model.state = trainer.model.state + 1
         if number == 1500:
             send(signal.SIGTERM)()
         return batch_loss(number)
@@ -324,6 +326,7 @@ def test_a_step_of_many_parts_is_given_up(run: Drawn) -> None:
     with pytest.raises(typer.Exit):
         run.draw(trainer)
     assert (len(seen), trainer.counters.step) == (1501, 1)
+    assert trainer.model.state.tolist() == [1000]
     assert run.checkpoint.exists()
 
 

@@ -298,6 +298,7 @@ class Rows:
 
 def read_config(path: str) -> dict[str, Any]:
     """Settings of a TOML file, or of a saved ``config.json``, by option name."""
+    named = " ".join(path.split("\n"))
     try:
         text = Path(path).read_text(encoding="utf-8")
         if path.endswith(".json"):
@@ -317,11 +318,11 @@ def read_config(path: str) -> dict[str, Any]:
                 import tomli as tomllib
             values = tomllib.loads(text)
     except OSError as error:
-        raise typer.BadParameter(f"cannot read {path}: {error.strerror}") from None
+        raise typer.BadParameter(f"cannot read {named}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise typer.BadParameter(f"{path}: {error}") from None
+        raise typer.BadParameter(f"{named}: {error}") from None
     if not isinstance(values, dict):
-        raise typer.BadParameter(f"{path}: expected settings by name")
+        raise typer.BadParameter(f"{named}: expected settings by name")
     return {name.replace("-", "_"): value for name, value in values.items()}
 
 

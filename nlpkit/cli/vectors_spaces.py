@@ -52,10 +52,10 @@ def align(
     a, b = shared.open_vectors(first, notes), shared.open_vectors(second, notes)
     pairs = _read_dictionary(dictionary) if dictionary is not None else shared_words(a, b)
     turned, found = turn(a, b, pairs, replace(settings, seed=seed))
-    shared.save_vectors(turned, output, to, force, notes, source=first, aligned_to=second)
     columns = ["pairs", "held_out", *found.precision]
-    with open_output("-") as out:
-        row = [found.pairs, found.held_out, *found.precision.values()]
+    row = [found.pairs, found.held_out, *found.precision.values()]
+    with open_output("-") as out:  # before anything is written: it may be closed
+        shared.save_vectors(turned, output, to, force, notes, source=first, aligned_to=second)
         write_rows(out, columns, [row], shown)
 
 

@@ -206,8 +206,11 @@ class Trainer:
             optimizer.zero_grad(set_to_none=True)
         total, items = 0.0, 0
         accum = self.settings.grad_accum
+        carried = {n: b.clone() for n, b in self.model.named_buffers()} if accum > 1 else {}
         for part in range(accum):
             if part and self.stopped():
+                for name, buffer in self.model.named_buffers():  # states of a recurrent model
+                    buffer.copy_(carried[name])
                 return None
             number = self.counters.step * accum + part
             # gradients of several processes are averaged once a step, after the last part

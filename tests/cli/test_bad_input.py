@@ -100,6 +100,19 @@ def test_closed_streams_and_full_disks(run: Runner, arguments: list[str], name: 
         assert f"/dev/full: {full}" in run.fails(*arguments, "in.txt", "-o", "/dev/full")
 
 
+def test_vectors_align_writes_nothing_when_standard_output_is_closed(run: Runner) -> None:
+    run.write("a.vec", "4 2\na 1 0\nb 0 1\nc 1 1\nd 1 -1\n")
+    command = "nlpkit vectors align a.vec a.vec -o new.model"
+    assert "standard output is closed" in run.shell_fails(f"{command} >&-")
+    assert run("vectors", "info", "new.model").code == 1
+
+
+def test_an_odd_name_of_a_configuration_stays_in_one_line(run: Runner) -> None:
+    result = run("tag", "train", "a.conll", "-o", "m", "--config", "a\nb")
+    assert result.code == 2
+    assert result.err.splitlines()[-1].endswith("cannot read a b: No such file or directory")
+
+
 def test_bpe_train_with_closed_input_and_a_full_disk(run: Runner) -> None:
     assert "standard input is closed" in run.shell_fails("nlpkit bpe train -o t.json <&-")
     if os.path.exists("/dev/full"):
