@@ -116,7 +116,7 @@ def pick_size(
     >>> pick_size("lstm", 500_000, 3000, epochs=None, speed=15e9, seconds=1200).dim
     320
     >>> pick_size("lstm", 250_000, 60, epochs=None, speed=15e9, seconds=1200, symbols=True)[:5]
-    ('lstm', 256, 1, 3, 0.3)
+    ('lstm', 256, 1, 4, 0.3)
     """
     best = Picked(kind, 0, 0)
     for size in sizes(kind, tokens, symbols):
