@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from fuzz.commands import Command, Parameter, find_commands
 from fuzz.generate import Generator
 from fuzz.judge import is_refused, judge
 from fuzz.reduce import reduce_case
-from fuzz.report import Tally, describe, table
+from fuzz.report import Tally, describe, sorts, table
 from fuzz.run import run
-from fuzz.samples import Samples, write_files
+from fuzz.samples import Checkpoint, Samples, prepare, write_files
 from fuzz.sandbox import Limits, Outcome, Sandbox
 
 COMMANDS = find_commands()
@@ -60,6 +61,48 @@ def test_a_seed_stands_for_one_list_of_cases(samples: Samples) -> None:
     assert {case.command for case in cases} == {command.name for command in COMMANDS}
 
 
+def test_sorts_of_trouble_that_few_commands_meet_are_not_rare(samples: Samples) -> None:
+    samples.path("ckpt.pt").write_bytes(b"x" * 100)
+    samples.add("foreign", "ckpt.pt")
+    samples.path("unfinished").mkdir()
+    samples.path("unfinished/state.json").write_text('{"step": 1}')
+    arguments = (("text.txt",), ("--output", "new.model"))
+    unfinished = Checkpoint("unfinished", "gpt train", arguments, ("text.txt",))
+    samples.checkpoints.append(unfinished)
+    generator = Generator(COMMANDS, samples, 1)
+    counts = Counter(sort for number in range(2500) for sort in set(sorts(generator.case(number))))
+    for sort in (
+        *("FIFO", "unreadable file", "a line of many MB", "a million lines"),
+        *("damaged checkpoint", "damaged nanoGPT file"),
+    ):
+        assert counts[sort] >= 12, counts
+
+
+def test_samples_are_made_once_for_two_processes_that_need_them_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(commands: Any, samples: Samples, sandbox: Sandbox) -> None:
+        with open(tmp_path / "made", "a") as made:
+            made.write("x")
+        for number in range(5):
+            samples.path(str(number)).write_text("whole")
+            time.sleep(0.1)
+
+    monkeypatch.setattr("fuzz.samples._make", make)
+    sandbox = Sandbox(tmp_path, fails)
+    children = []
+    for _ in range(2):
+        pid = os.fork()
+        if not pid:
+            found = prepare([], sandbox)
+            whole = all(found.path(str(number)).read_text() == "whole" for number in range(5))
+            os._exit(0 if whole else 1)
+        children.append(pid)
+    assert [os.waitpid(pid, 0)[1] for pid in children] == [0, 0]
+    assert (tmp_path / "made").read_text() == "x"
+    assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 1
+
+
 # --- what a broken command does -----------------------------------------------------------------
 
 
@@ -83,6 +126,11 @@ def leaves_a_temporary_file() -> None:
 def hangs() -> None:
     while True:
         time.sleep(0.1)
+
+
+def hangs_deaf() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    time.sleep(300)
 
 
 def ignores_interrupts() -> None:
@@ -194,6 +242,20 @@ def test_endless_work_may_be_ended_by_ctrl_c(tmp_path: Path) -> None:
     assert (outcome.code, judge(case, outcome)) == (130, "")
 
 
+def test_a_command_that_waits_for_nothing_is_not_waited_for(
+    samples: Samples, tmp_path: Path
+) -> None:
+    limits = Limits(wall=60.0, idle=0.2)
+    wanted = [command for command in COMMANDS if command.name == "sentences"]
+    tally = Tally()
+    started = time.monotonic()
+    for entry in (hangs_deaf, hangs_deaf):
+        run(Generator(wanted, samples, 1), Sandbox(tmp_path, entry, limits), range(3), tally)
+    assert time.monotonic() - started < 20
+    (finding,) = tally.findings.values()
+    assert (finding.fault, finding.count) == ("does not stop on Ctrl-C", 6)
+
+
 def shows_its_surroundings() -> None:
     sys.stdout.write(f"{sys.stdin is None} {os.getcwd()} {sys.argv} {sys.stdout.isatty()}")
     with open("/dev/null", "w") as out:
@@ -290,7 +352,7 @@ def test_a_command_that_breaks_is_in_the_table_with_a_line_that_shows_it(
     assert tally.total("failed") > 3
     (finding,) = tally.findings.values()
     assert finding.fault.startswith("ValueError at nlpkit/cli/options.py")
-    assert "\n    nlpkit detokenize < /dev/null\n" in describe(finding)
+    assert f"\n    nlpkit {finding.command} < /dev/null\n" in describe(finding)
     assert "detokenize" in table(tally)
 
 
@@ -306,7 +368,7 @@ def test_counts_of_a_tally() -> None:
 def test_new_commands_are_covered_by_themselves(samples: Samples) -> None:
     count = Parameter("hops", "integer", ("--hops",), low=1)
     new = Command("brew", (Parameter("inputs", "text", metavar="INPUT", repeated=True), count))
-    cases = [Generator([new], samples, 1).case(number) for number in range(200)]
+    cases = [Generator([new], samples, 1).case(number) for number in range(400)]
     hops = {group[1] for case in cases for group in case.arguments if group[:-1] == ("--hops",)}
     assert {"0", "9223372036854775808", "nan", ""} <= hops
     assert sum(step.what == "write" for case in cases for step in case.steps) > 20

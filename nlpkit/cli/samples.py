@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Collection
 
 from nlpkit import textio
 from nlpkit.cli import options
@@ -59,6 +60,8 @@ def samples(
         return
     if os.path.exists(target) and not force:
         raise NlpkitError(f"{target} exists", hint="--force to replace it")
+    if os.path.lexists(target):
+        _check_copies(target, by_name)
     from nlpkit.folders import atomic_folder, check_place
 
     check_place(target)
@@ -66,3 +69,13 @@ def samples(
         for sample in found:
             shutil.copyfile(sample_folder() / sample.name, folder / sample.name)
     Notes().say(f"{len(found)} sample corpora to {target}")
+
+
+def _check_copies(target: str, names: Collection[str]) -> None:
+    """What --force replaces holds copies of samples and nothing else that would be lost."""
+    if os.path.islink(target):
+        raise NlpkitError(f"{target} is a link to a folder elsewhere", hint="remove the link")
+    others = sorted(set(os.listdir(target)) - set(names)) if os.path.isdir(target) else [""]
+    if others:
+        what = f"holds {others[0]}, which is no sample" if others[0] else "is no folder"
+        raise NlpkitError(f"{target} {what}, and is not replaced", hint="move it away")

@@ -180,6 +180,20 @@ def test_samples_are_listed_written_and_copied(run: Runner) -> None:
     assert "nlpkit samples ." in run.fails("tokenize", "sample_corpora/none.txt")
 
 
+def test_samples_replace_copies_and_nothing_else(run: Runner) -> None:
+    run.ok("samples", ".")
+    copies = run.folder / "sample_corpora"
+    (copies / "mine.txt").write_text("mine")
+    assert "holds mine.txt, which is no sample" in run.fails("samples", ".", "--force")
+    copies.rename(run.folder / "elsewhere")
+    copies.symlink_to("elsewhere")
+    assert "is a link to a folder elsewhere" in run.fails("samples", ".", "--force")
+    assert (run.folder / "elsewhere" / "mine.txt").read_text() == "mine"
+    copies.unlink()
+    copies.write_text("mine")
+    assert "is no folder" in run.fails("samples", ".", "--force")
+
+
 def test_a_pipe_is_refused_instead_of_waited_for(run: Runner) -> None:
     os.mkfifo(run.folder / "pipe")
     assert "is neither a file nor a folder (try: save it to a file first)" in run.fails(

@@ -8,10 +8,11 @@ import lzma
 from collections.abc import Callable
 from random import Random
 
-from .case import Step
-
 MANY = 1_000_000
 LONG = 20_000_000
+# bytes and how often they come one after the other
+LONG_LINES = ((b"x", LONG), (b"ab ", LONG // 3), (b".", 2_000_000))
+MANY_LINES = ((b"a\n", MANY), (b"1 2\n", MANY))
 NUMBERS = (
     *("0", "-1", "1e308", "1e400", "nan", "inf", "-inf", "1" * 5000, "0x10", "1_000", "٣"),
     *("2147483648", "9223372036854775808", "18446744073709551616", "-9223372036854775809"),
@@ -135,14 +136,6 @@ _MAKERS: tuple[Make, ...] = (
 def bad_content(random: Random, good: bytes) -> bytes:
     """Bytes that are not what ``good`` is, though perhaps close to it."""
     return random.choice(_MAKERS)(random, good)
-
-
-def big_step(random: Random, path: str) -> Step:
-    """A file of tens of megabytes."""
-    data, times = random.choice(
-        ((b"x", LONG), (b"ab ", LONG // 3), (b"a\n", MANY), (b"1 2\n", MANY), (b".", 2_000_000))
-    )
-    return Step("write", path, data, times=times)
 
 
 def damaged_archive(random: Random, good: bytes) -> tuple[str, bytes]:

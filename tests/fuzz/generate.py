@@ -35,6 +35,7 @@ ENDINGS = (".gz", ".bz2", ".xz", ".zst", ".npy", ".npz", ".json", ".png", ".svg"
 LONG_NAME = "n" * 245
 TOO_LONG_NAME = "n" * 300
 NOT_UTF8 = os.fsdecode(b"name-\xff.txt")
+RARE_SHARE = 0.06  # of the cases: some take ten times as long as others
 MANY = 50  # of something: work that a test should not wait for
 
 
@@ -119,21 +120,42 @@ class Generator:
         self.everything, self.samples, self.seed = commands, samples, seed
         self.commands = [command for command in commands if command.name.startswith(only)]
         self.mutations = [one for one in MUTATIONS if mutation in ("", one[0].__name__)]
+        self.rare = [one for one in RARE if mutation in ("", one.__name__)]
 
     def case(self, number: int) -> Case:
         random = Random(f"{self.seed}/{number}")
-        command = self.commands[number % len(self.commands)]
-        if command.name in roles.ENDLESS_COMMANDS and random.random() < 0.8:
-            command = random.choice(self.commands)  # it would take most of the time
-        draft = Draft(command, random, self.samples)
-        self._start(draft)
-        mutations, weights = zip(*self.mutations, strict=True)
         count = random.choices((1, 2, 3), (70, 20, 10))[0]
-        for mutate in random.choices(mutations, weights, k=count):
-            mutate(draft)
+        wants_rare = random.random() < RARE_SHARE or not self.mutations
+        rare = self._rare(random) if wants_rare else None
+        draft = rare or self._start(self._command(random, number), random)
+        if self.mutations:
+            mutations, weights = zip(*self.mutations, strict=True)
+            for mutate in random.choices(mutations, weights, k=count - (rare is not None)):
+                mutate(draft)
+        command = draft.command
         if is_trainer(command) and draft.outputs == ["new.model"] and random.random() < 0.4:
             draft.then = tuple(self._uses(command))
         return draft.case(number)
+
+    def _command(self, random: Random, number: int) -> Command:
+        command = self.commands[number % len(self.commands)]
+        if command.name in roles.ENDLESS_COMMANDS and random.random() < 0.8:
+            return random.choice(self.commands)  # it would take most of the time
+        return command
+
+    def _rare(self, random: Random) -> Draft | None:
+        """A case of a sort that few commands could meet, with one of these commands.
+
+        Sorts are drawn evenly, whatever the number of commands that they fit.
+        """
+        if not self.rare:
+            return None
+        mutate = random.choice(self.rare)
+        for command in random.sample(self.commands, len(self.commands)):
+            draft = self._start(command, random)
+            if mutate(draft):
+                return draft
+        return None
 
     def _uses(self, trainer: Command) -> Iterator[tuple[str, ...]]:
         """A command line that loads the new model: what was trained can be used."""
@@ -152,14 +174,16 @@ class Generator:
         if group == "word2vec":
             yield ("vectors", "info", "new.model")
 
-    def _start(self, draft: Draft) -> None:
+    def _start(self, command: Command, random: Random) -> Draft:
         """A good command line; inputs come from a file or by standard input."""
+        draft = Draft(command, random, self.samples)
         for parameter in draft.command.parameters:
             if roles.is_needed(draft.command, parameter):
                 _set_good(draft, parameter)
         _fit_together(draft)
         if draft.random.random() < 0.3:
             _feed(draft)
+        return draft
 
 
 def _set_good(draft: Draft, parameter: Parameter) -> None:
@@ -264,15 +288,27 @@ def bad_content(draft: Draft) -> None:
     draft.replace(name, Step("write", name, contents.bad_content(draft.random, good)))
 
 
-def big_content(draft: Draft) -> None:
-    """A line of 20 MB, or a million lines."""
+def long_line(draft: Draft) -> bool:
+    """A line of many MB."""
+    return _big_content(draft, contents.LONG_LINES)
+
+
+def many_lines(draft: Draft) -> bool:
+    """A million lines."""
+    return _big_content(draft, contents.MANY_LINES)
+
+
+def _big_content(draft: Draft, sorts: tuple[tuple[bytes, int], ...]) -> bool:
     name = _some_file(draft)
-    if name is not None:
-        draft.replace(name, contents.big_step(draft.random, name))
-        draft.big = True
-        # a million texts keep a neural model busy, and that is nobody's fault
-        uses_model = any(role.startswith("model") for role in _roles(draft.command))
-        draft.endless = draft.endless or uses_model or is_trainer(draft.command)
+    if name is None:
+        return False
+    data, times = draft.random.choice(sorts)
+    draft.replace(name, Step("write", name, data, times=times))
+    draft.big = True
+    # a million texts keep a neural model busy, and that is nobody's fault
+    uses_model = any(role.startswith("model") for role in _roles(draft.command))
+    draft.endless = draft.endless or uses_model or is_trainer(draft.command)
+    return True
 
 
 def _roles(command: Command) -> list[str]:
@@ -312,8 +348,7 @@ def bad_place(draft: Draft) -> None:
     name = draft.files[parameter := random.choice(sorted(draft.files))]
     if draft.stdin == name or parameter not in draft.arguments:
         return
-    path = draft.samples.path(name)
-    good = path.read_bytes() if path.is_file() else b"x"
+    good = _good_bytes(draft, name)
     new, step = random.choice(
         (
             ("nowhere", None),
@@ -327,7 +362,6 @@ def bad_place(draft: Draft) -> None:
             (f"{name}/x", None),
             (TOO_LONG_NAME, None),
             ("folder", Step("folder", "folder")),
-            ("pipe", Step("fifo", "pipe", good)),
             ("loop", Step("link", "loop", source="loop")),
             ("dangling", Step("link", "dangling", source="nowhere")),
             ("link", Step("link", "link", source=name)),
@@ -335,18 +369,68 @@ def bad_place(draft: Draft) -> None:
             (NOT_UTF8, Step("write", NOT_UTF8, good)),
             ("a\nb", Step("write", "a\nb", good)),
             ("-x", Step("write", "-x", good)),
-            ("secret", Step("write", "secret", good)),
         )
     )
     if step is not None:
         draft.steps.append(step)
-    if new == "secret":
-        draft.steps.append(Step("mode", "secret", number=0))
-        draft.add("another user")
     if new == "/dev/zero":
         draft.big = draft.endless = True
+    _put_instead(draft, parameter, new)
+
+
+def _good_bytes(draft: Draft, name: str) -> bytes:
+    path = draft.samples.path(name)
+    return path.read_bytes() if path.is_file() else b"x"
+
+
+def _put_instead(draft: Draft, parameter: str, new: str) -> None:
     draft.arguments[parameter] = [(*group[:-1], new) for group in draft.arguments[parameter]]
     del draft.files[parameter]
+
+
+def _named_file(draft: Draft) -> str | None:
+    """A parameter that names a file."""
+    names = [name for name in sorted(draft.files) if name in draft.arguments]
+    return draft.random.choice(names) if names else None
+
+
+def pipe(draft: Draft) -> bool:
+    """A FIFO, most often with what a file would hold."""
+    parameter = _named_file(draft)
+    if parameter is None:
+        return False
+    good = _good_bytes(draft, draft.files[parameter])
+    data = good if draft.random.random() < 0.7 else contents.bad_content(draft.random, good)
+    draft.steps.append(Step("fifo", "pipe", data))
+    _put_instead(draft, parameter, "pipe")
+    return True
+
+
+def secret(draft: Draft) -> bool:
+    """A file that may not be read."""
+    parameter = _named_file(draft)
+    if parameter is None:
+        return False
+    draft.steps.append(Step("write", "secret", _good_bytes(draft, draft.files[parameter])))
+    draft.steps.append(Step("mode", "secret", number=0))
+    draft.add("another user")
+    _put_instead(draft, parameter, "secret")
+    return True
+
+
+def damaged_nanogpt(draft: Draft) -> bool:
+    """A checkpoint of nanoGPT that is not whole."""
+    parameter = draft.command.find("source")
+    name = "ckpt.pt"
+    if parameter is None or name not in draft.samples.of("foreign"):
+        return False
+    if roles.files_role(draft.command, parameter) != "foreign":
+        return False
+    draft.set(parameter, name)
+    draft.files[parameter.name] = name
+    draft.copy(name)
+    draft.steps += damage(draft.random, draft.samples.path(name), name, [])
+    return True
 
 
 def damaged_model(draft: Draft) -> None:
@@ -478,13 +562,12 @@ def signalled(draft: Draft) -> None:
     draft.after = draft.random.choice((0.002, 0.005, 0.01, 0.03, 0.1, 0.3))
 
 
-def resumed(draft: Draft) -> None:
+def resumed(draft: Draft) -> bool:
     """A checkpoint in the way, most often a damaged one."""
     random, samples = draft.random, draft.samples
     found = [one for one in samples.checkpoints if one.command == draft.command.name]
     if not found:
-        damaged_model(draft)
-        return
+        return False
     checkpoint = random.choice(found)
     name = "new.model.checkpoint"
     draft.arguments = {}
@@ -500,6 +583,7 @@ def resumed(draft: Draft) -> None:
     for _ in range(random.choice((0, 1, 1, 1, 1, 2))):
         draft.steps += damage(random, samples.path(checkpoint.name), name, others)
     draft.endless = True
+    return True
 
 
 Mutation = Callable[[Draft], None]
@@ -515,6 +599,14 @@ MUTATIONS: tuple[tuple[Mutation, float], ...] = (
     (odd_surroundings, 0.8),
     (wrong_usage, 1),
     (signalled, 0.7),
-    (resumed, 1.5),
-    (big_content, 0.15),
+)
+# each says whether the command could meet it
+RARE: tuple[Callable[[Draft], bool], ...] = (
+    pipe,
+    secret,
+    long_line,
+    many_lines,
+    damaged_nanogpt,
+    resumed,
+    resumed,
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .case import Case
 from .commands import Command, find_commands
-from .generate import MUTATIONS, Generator
+from .generate import MUTATIONS, RARE, Generator
 from .judge import is_refused, judge
 from .reduce import reduce_case
 from .report import Tally, describe, fault_key, table
@@ -65,7 +65,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=cases, help="no more cases than this")
     parser.add_argument("--case", type=int, help="run this one case and show all of it")
     parser.add_argument("--only", default="", help="commands whose names start with this")
-    names = [mutate.__name__ for mutate, _ in MUTATIONS]
+    names = [mutate.__name__ for mutate in (*dict(MUTATIONS), *RARE)]
     parser.add_argument("--mutation", default="", choices=names, help="only cases made like this")
     parser.add_argument("--reduce", type=float, default=10.0, help="seconds to shrink each fault")
     return parser.parse_args()
@@ -87,7 +87,8 @@ def run(
         case = generator.case(number)
         outcome = attempt(sandbox, case)
         fault = judge(case, outcome)
-        if fault and not happens_again(sandbox, case):
+        known = outcome.late and fault_key(case, fault) in tally.findings
+        if fault and not known and not happens_again(sandbox, case, 1 if outcome.late else 3):
             _say(f"case {number}, {case.command}: {fault}, but not when it was tried again")
             _say(outcome.err[-2000:])
             fault = ""
@@ -100,13 +101,13 @@ def run(
             finding.case = reduce_case(case, lambda one: judge(one, sandbox.run(one)), shrink)
 
 
-def happens_again(sandbox: Sandbox, case: Case, tries: int = 3) -> bool:
+def happens_again(sandbox: Sandbox, case: Case, tries: int) -> bool:
     """Whether a case shows a fault in one of some more tries.
 
     Signals and limits of time hit a busy machine at other moments than an idle one; what nobody
     can see again nobody can mend.
     """
-    return any(judge(case, attempt(sandbox, case)) for _ in range(tries))
+    return any(judge(case, sandbox.run(case)) for _ in range(tries))
 
 
 def attempt(sandbox: Sandbox, case: Case) -> Outcome:

@@ -6,10 +6,10 @@ run, under a name that depends on the sources.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -26,6 +26,7 @@ from .sandbox import Limits, Outcome, Sandbox
 CORPORA = Path(__file__).parents[2] / "sample_corpora"
 # Options that choose the kind of model: a model is trained for each of their values.
 KIND_OPTIONS = ("model", "encoder", "loss", "arch", "tokenizer")
+INDEX = "index.json"
 SIGNAL_AFTER = 1.0  # seconds of training before a checkpoint is asked for
 
 
@@ -104,17 +105,28 @@ def copied(samples: Samples, name: str) -> Step:
 
 
 def prepare(commands: list[Command], sandbox: Sandbox) -> Samples:
-    """The samples of these sources: from an earlier run, or made now."""
+    """The samples of these sources: from an earlier run, or made now.
+
+    Of two processes that need them at once one makes them and the other waits. They get their name
+    when they are whole, so that nobody finds half of them.
+    """
     folder = sandbox.root / f"samples-{_fingerprint()}"
-    index = folder / "index.json"
-    if index.exists():
-        return _load(folder, index)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    folder.chmod(0o755)
-    samples = Samples(folder)
-    # kernels are compiled here, which takes its time
-    sandbox = replace(sandbox, limits=Limits(cpu=300, wall=300.0, memory=8 << 30))
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.exists():
+            return _load(folder)
+        samples = Samples(Path(tempfile.mkdtemp(dir=sandbox.root, prefix=f"{folder.name}-")))
+        samples.folder.chmod(0o755)
+        # kernels are compiled here, which takes its time
+        patient = replace(sandbox, limits=Limits(cpu=300, wall=300.0, memory=8 << 30))
+        _make(commands, samples, patient)
+        if not samples.failures:  # else they are for this run only
+            _save(samples)
+            samples.folder = samples.folder.rename(folder)
+        return samples
+
+
+def _make(commands: list[Command], samples: Samples, sandbox: Sandbox) -> None:
     write_files(samples)
     _run(samples, sandbox, "bpe train", "--vocab-size", str(VOCAB), "-q", "text.txt")
     samples.add("tokenizer", "tokenizer.json")
@@ -135,9 +147,6 @@ def prepare(commands: list[Command], sandbox: Sandbox) -> Samples:
             samples.add("vectors", name)
     write_fasttext(samples)
     _write_others(samples, sandbox, by_name)
-    if not samples.failures:
-        _save(samples, index)
-    return samples
 
 
 def _write_others(samples: Samples, sandbox: Sandbox, by_name: dict[str, Command]) -> None:
@@ -315,13 +324,14 @@ def _fingerprint() -> str:
     return digest.hexdigest()
 
 
-def _save(samples: Samples, index: Path) -> None:
+def _save(samples: Samples) -> None:
     checkpoints = [vars(checkpoint) for checkpoint in samples.checkpoints]
-    index.write_text(json.dumps({"files": samples.files, "checkpoints": checkpoints}))
+    index = {"files": samples.files, "checkpoints": checkpoints}
+    samples.path(INDEX).write_text(json.dumps(index))
 
 
-def _load(folder: Path, index: Path) -> Samples:
-    saved = json.loads(index.read_text())
+def _load(folder: Path) -> Samples:
+    saved = json.loads((folder / INDEX).read_text())
     checkpoints = [
         Checkpoint(
             one["name"], one["command"], tuple(map(tuple, one["arguments"])), tuple(one["reads"])

@@ -52,6 +52,7 @@ class Limits:
 
     cpu: float = 10.0  # seconds
     wall: float = 60.0  # seconds; long, because a busy machine may not let it run for a while
+    idle: float = 30.0  # seconds without any work, which even a busy machine would have let it do
     endless: float = 0.4  # seconds of CPU until endless work is ended
     grace: float = 15.0  # seconds of CPU from Ctrl-C to the end: a step is finished first
     memory: int = 2 << 30  # bytes
@@ -170,6 +171,7 @@ class Sandbox:
         started = time.monotonic()
         end = started + self.limits.patience(case)
         work, allowed = _cpu_seconds(pid), self.limits.work(case)
+        worked, awake = work, started  # the last time that it was seen to have worked
         send = bool(case.signal)
         shown = b""
         pause = 0.0005
@@ -180,14 +182,17 @@ class Sandbox:
                 shown = (shown + _drain(master))[-SHOWN:]
             if found:
                 break
-            now = time.monotonic()
-            if send and (_cpu_seconds(pid) - work >= case.after or now - started > 5):
+            now, clock = time.monotonic(), _cpu_seconds(pid)
+            if clock > worked:
+                worked, awake = clock, now
+            if send and (clock - work >= case.after or now - started > 5):
                 _send(pid, case.signal)
                 send = False
-            if now >= end or _cpu_seconds(pid) - work >= allowed:
+            hangs = now - awake >= self.limits.idle
+            if hangs or now >= end or clock - work >= allowed:
                 deaf = late
                 _send(pid, signal.SIGKILL if late else signal.SIGINT)
-                end, late = now + self.limits.wall, True
+                end, late, awake = now + self.limits.wall, True, now
                 allowed += self.limits.grace
             time.sleep(pause)
             pause = min(1.5 * pause, 0.001 if send else 0.02)
