@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,13 +39,29 @@ def panels(widths: Sequence[float], height: float) -> tuple[Any, list[Any]]:
     return drawn, list(grid[0])
 
 
+def label(text: str) -> str:
+    """A text from a file as matplotlib can draw it: no formula, no control characters.
+
+    >>> label("$1 and $2\\x1b")
+    '\\\\$1 and \\\\$2\\\\x1b'
+    """
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return shown.replace("$", "\\$")
+
+
 def save_figure(drawn: Any, path: str, dpi: int = 150) -> None:
     """Write a figure atomically, in the format its name asks for; the same data, the same bytes."""
     check_picture(path)
     from matplotlib import rc_context
 
     kind = os.path.splitext(path)[1][1:].lower()
-    with rc_context({"svg.hashsalt": "nlpkit"}), textio.atomic_writer(path) as out:
+    with (
+        warnings.catch_warnings(),
+        rc_context({"svg.hashsalt": "nlpkit"}),
+        textio.atomic_writer(path) as out,
+    ):
+        # a letter that the font lacks is drawn as a box, and not worth a line each
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         metadata = {"Date": None} if kind == "svg" else None
         drawn.savefig(out, format=kind, dpi=dpi, metadata=metadata)
 

@@ -10,6 +10,9 @@ import pytest
 import torch
 
 from nlpkit import openmp
+from nlpkit.generate.loop import generate
+from nlpkit.generate.sampling import SamplingSettings
+from nlpkit.models.build import ModelSettings, build_model
 from nlpkit.openmp import CoreSharing
 
 SECOND = 10**9
@@ -94,3 +97,14 @@ def test_a_missing_or_odd_schedstat_is_nothing(
     assert openmp.queueing() is None
     (tmp_path / "schedstat").write_text("12 7 3\n")
     assert openmp.queueing() == (12, 7)
+
+
+def test_a_model_that_writes_shares_the_cores_too(scheduler: list[tuple[int, int]]) -> None:
+    threads = threading.active_count()
+    model = build_model(ModelSettings(vocab_size=4, dim=8, layers=1, heads=2)).eval()
+    scheduler.append((SECOND, SECOND))
+    steps = generate(model, [[1]], 3, SamplingSettings(), torch.Generator())
+    next(steps)
+    assert threading.active_count() > threads
+    steps.close()
+    assert threading.active_count() == threads

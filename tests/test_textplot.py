@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nlpkit.errors import NlpkitError
-from nlpkit.plots import check_picture, figure, save_figure
+from nlpkit.plots import check_picture, figure, label, save_figure
 from nlpkit.textplot import plot, sparkline
 
 numbers = st.floats(width=32, allow_nan=True, allow_infinity=True)
@@ -77,6 +77,17 @@ def test_the_same_data_gives_the_same_svg(tmp_path: Path) -> None:
         save_figure(drawn, str(tmp_path / name))
         written.append((tmp_path / name).read_bytes())
     assert written[0] == written[1]
+
+
+@pytest.mark.filterwarnings("error")
+def test_words_of_any_sort_are_drawn_without_a_warning(tmp_path: Path) -> None:
+    words = ["\x1b[31m", "a\nb", "$x", "$y$", "字", "\ue000"]
+    for name in ("words.png", "words.svg"):
+        drawn, axes = figure(2, 2)
+        axes.set_xticks(range(len(words)), list(map(label, words)))
+        save_figure(drawn, str(tmp_path / name))
+    with pytest.warns(UserWarning, match="Glyph"):  # what it would say otherwise
+        drawn.savefig(tmp_path / "other.png")
 
 
 def test_a_name_without_a_picture_format_is_refused(tmp_path: Path) -> None:

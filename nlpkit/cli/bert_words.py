@@ -178,7 +178,9 @@ def score(
 
     Columns, or keys of --json: score (nats, summed over the tokens; the nearer to 0, the
     likelier), tokens (how many), perplexity (of a token), text; with --tokens also pieces and
-    logprobs. A long line is scored in parts.
+    logprobs. A line is read as often as it has tokens, so that its time grows with their
+    square: cut long ones into sentences first. What is longer than the model reads is scored
+    in parts.
 
     Examples:
       $ nlpkit bert train sample_corpora/world.txt -o world.bert --max-time 60s

@@ -229,7 +229,7 @@ def draw_gates(gates: dict[str, Any], layer: int, tokens: Sequence[str], path: s
     """Heat maps of one layer: units by time, one panel for each gate."""
     from matplotlib.figure import Figure
 
-    from nlpkit.plots import save_figure
+    from nlpkit.plots import label, save_figure
 
     drawn = Figure(figsize=(max(6.0, 0.12 * len(tokens)), 3 * len(gates)), layout="constrained")
     panels = drawn.subplots(len(gates), 1, squeeze=False)[:, 0]
@@ -237,6 +237,6 @@ def draw_gates(gates: dict[str, Any], layer: int, tokens: Sequence[str], path: s
         axes.imshow(values[layer].T, aspect="auto", cmap="RdBu", interpolation="nearest")
         axes.set_title(f"{name}, layer {layer + 1}")
         axes.set_ylabel("unit")
-        labels = [_plain(token).replace("$", "\\$") for token in tokens]
+        labels = [label(_plain(token)) for token in tokens]
         axes.set_xticks(range(len(tokens)), labels, fontsize=6)
     save_figure(drawn, path)

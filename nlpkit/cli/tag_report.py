@@ -135,7 +135,7 @@ def draw_matrix(
 
     ``beside`` draws another picture to the right of it.
     """
-    from nlpkit.plots import panels, save_figure
+    from nlpkit.plots import label, panels, save_figure
 
     shares = [[count / max(1, sum(row)) for count in row] for row in rows]
     size = max(4.0, 1.5 + 0.4 * len(names))
@@ -145,8 +145,9 @@ def draw_matrix(
         assert beside is not None
         beside(panel)
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    axes.set_xticks(range(len(names)), names, rotation=90)
-    axes.set_yticks(range(len(names)), names)
+    labels = list(map(label, names))
+    axes.set_xticks(range(len(names)), labels, rotation=90)
+    axes.set_yticks(range(len(names)), labels)
     axes.set_xlabel("predicted")
     axes.set_ylabel("right")
     for i, row in enumerate(rows):

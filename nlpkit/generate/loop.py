@@ -11,6 +11,7 @@ from nlpkit.generate.contexts import Contexts
 from nlpkit.generate.sampling import SamplingSettings, sample_next
 from nlpkit.generate.speculative import Keys, SpeculativeDecoder
 from nlpkit.models.base import LanguageModel
+from nlpkit.openmp import CoreSharing
 
 
 @torch.inference_mode()
@@ -52,18 +53,20 @@ def generate(
         if step and step.draft:
             decoder = SpeculativeDecoder(step, settings, keys, known)
     number = 0
-    while number < max_tokens:
-        room = min(max_tokens - number - 1, contexts.make_room())
-        if decoder is not None and room and contexts.cache.length > 0:
-            drawn, last = decoder.advance(contexts.idx[0, -1:], contexts.cache, room)
-            for place in range(len(drawn)):
-                yield drawn[place : place + 1], last[place : place + 1]
-            drawn = drawn[None]  # (1, n)
-        else:
-            last = contexts.read()[:, :known].float()  # (B, V)
-            if allowed is not None:
-                last = allowed(last, number)
-            drawn = sample_next(last, settings, keys.take(), contexts.idx)[:, None]  # (B, 1)
-            yield drawn[:, 0], last
-        number += drawn.size(1)
-        contexts.extend(drawn)
+    with CoreSharing() as cores:
+        while number < max_tokens:
+            cores.check()
+            room = min(max_tokens - number - 1, contexts.make_room())
+            if decoder is not None and room and contexts.cache.length > 0:
+                drawn, last = decoder.advance(contexts.idx[0, -1:], contexts.cache, room)
+                for place in range(len(drawn)):
+                    yield drawn[place : place + 1], last[place : place + 1]
+                drawn = drawn[None]  # (1, n)
+            else:
+                last = contexts.read()[:, :known].float()  # (B, V)
+                if allowed is not None:
+                    last = allowed(last, number)
+                drawn = sample_next(last, settings, keys.take(), contexts.idx)[:, None]  # (B, 1)
+                yield drawn[:, 0], last
+            number += drawn.size(1)
+            contexts.extend(drawn)

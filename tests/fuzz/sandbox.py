@@ -171,7 +171,8 @@ class Sandbox:
         started = time.monotonic()
         end = started + self.limits.patience(case)
         work, allowed = _cpu_seconds(pid), self.limits.work(case)
-        worked, awake = work, started  # the last time that it was seen to have worked
+        worked = work
+        awake = looked = started  # when it was last seen to have worked, and last looked at
         send = bool(case.signal)
         shown = b""
         pause = 0.0005
@@ -183,9 +184,12 @@ class Sandbox:
             if found:
                 break
             now, clock = time.monotonic(), _cpu_seconds(pid)
+            if now - looked > 1:  # this process was held up, and the command perhaps as well
+                end, awake = end + now - looked, awake + now - looked
+            looked = now
             if clock > worked:
                 worked, awake = clock, now
-            if send and (clock - work >= case.after or now - started > 5):
+            if send and (clock - work >= case.after or now - awake > 5):
                 _send(pid, case.signal)
                 send = False
             hangs = now - awake >= self.limits.idle

@@ -80,7 +80,7 @@ def draw_attention(records: list[dict[str, Any]], path: str) -> None:
     """A grid of heat maps: a row for each layer, a column for each head."""
     from matplotlib.figure import Figure
 
-    from nlpkit.plots import save_figure
+    from nlpkit.plots import label, save_figure
 
     layers = sorted({record["layer"] for record in records})
     heads = sorted({record["head"] for record in records})
@@ -93,10 +93,7 @@ def draw_attention(records: list[dict[str, Any]], path: str) -> None:
             [row + [0.0] * (width - len(row)) for row in record["weights"]], vmin=0, cmap="Blues"
         )
         axes.set_title(f"layer {record['layer']}, head {record['head']}", fontsize=8)
-        labels = [
-            token.replace("\n", "\\n").replace("$", "\\$").replace(" ", "␣")
-            for token in record["tokens"]
-        ]
+        labels = [label(token).replace(" ", "␣") for token in record["tokens"]]
         axes.set_xticks(range(width), labels, rotation=90, fontsize=6)
         axes.set_yticks(range(width), labels, fontsize=6)
     save_figure(drawn, path)

@@ -61,7 +61,7 @@ def draw(record: dict[str, Any], path: str) -> None:
     """Lengths and letters as two bar charts in one picture."""
     from matplotlib.figure import Figure
 
-    from nlpkit.plots import save_figure
+    from nlpkit.plots import label, save_figure
 
     drawn = Figure(figsize=(10, 7), layout="constrained")
     for axes, title in zip(drawn.subplots(2), ("lengths", "letters"), strict=True):
@@ -70,7 +70,7 @@ def draw(record: dict[str, Any], path: str) -> None:
         for shift, name, column in ((-0.2, "samples", 0), (0.2, "training names", 1)):
             heights = [pair[column] for pair in shares.values()]
             axes.bar(places + shift, heights, 0.4, label=name, color=COLOURS[column])
-        axes.set_xticks(places, [name.replace("$", "\\$") for name in shares])
+        axes.set_xticks(places, list(map(label, shares)))
         axes.set_title(title)
         axes.set_xlabel("characters in a name" if title == "lengths" else "character")
         axes.set_ylabel("share")

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from nlpkit import textio
-from nlpkit.plots import FORMATS, check_picture, save_figure
+from nlpkit.plots import FORMATS, check_picture, label, save_figure
 
 _SHADES = " ░▒▓█"
 _CELL = 2  # columns of a terminal for a source token
@@ -91,7 +91,7 @@ def draw_alignment(source: Sequence[str], target: Sequence[str], weights: Rows, 
         (axes.set_xticks, source, 90),
         (axes.set_yticks, target, 0),
     ):
-        labels = [token.replace("$", "\\$") for token in tokens]
+        labels = list(map(label, tokens))
         set_ticks(range(len(tokens)), labels, rotation=turn, fontsize=9)
     axes.xaxis.tick_top()
     save_figure(drawn, path)

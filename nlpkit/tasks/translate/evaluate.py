@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from nlpkit.metrics.text import bleu
-from nlpkit.plots import figure, save_figure
+from nlpkit.plots import figure, label, save_figure
 from nlpkit.tasks.translate.codecs import SideCodec
 from nlpkit.tasks.translate.data import Pair
 from nlpkit.text.subwords import Subwords
@@ -55,7 +55,7 @@ def draw_lengths(curves: dict[str, list[LengthScore]], path: str) -> None:
     drawn, axes = figure()
     for name, curve in curves.items():
         middle = [(one.shortest + one.longest) / 2 for one in curve]
-        axes.plot(middle, [one.bleu for one in curve], marker="o", label=name.replace("$", "\\$"))
+        axes.plot(middle, [one.bleu for one in curve], marker="o", label=label(name))
     axes.set_xlabel("words of the source")
     axes.set_ylabel("BLEU")
     axes.set_ylim(bottom=0)
