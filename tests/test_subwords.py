@@ -122,6 +122,21 @@ def test_ids_outside_the_model_are_an_error(model: Subwords, index: int) -> None
 # --- endless words ------------------------------------------------------------------------------
 
 
+@given(st.lists(st.sampled_from(["the", "cat", "é", "  ", "\n", ".", "字", "x" * 30]), max_size=16))
+@settings(max_examples=30)
+def test_a_long_text_is_read_in_parts_that_make_no_difference(
+    model: Subwords, words: list[str]
+) -> None:
+    text = " ".join(words)
+    whole = Subwords(model.backend).encode(text)
+    spans = SubwordTokenizer(model).spans(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nlpkit.text.codec.PART", 200)
+        assert max(map(len, model.parts(text))) <= 200
+        assert model._encode_by_library([text]) == [whole]
+        assert SubwordTokenizer(model).spans(text) == spans
+
+
 @given(
     st.lists(st.sampled_from(["a", "é", "東京", " ", "\n", ".", "7", "'s", "x" * 9])).map("".join)
 )

@@ -12,13 +12,14 @@ from __future__ import annotations
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import ClassVar
 
 from nlpkit.errors import NlpkitError
 
+PART = 1_000_000  # characters that a library is given at once
 _BROKEN = "\ufffd"  # how the beginning of an unfinished UTF-8 character looks
 # what a folder may hold, and the class that reads it; without any of these it is bytes. The words
 # of a tagger or classifier (words.tsv) are not told by their file: a codec of bytes may be beside.
@@ -29,6 +30,22 @@ _FAMILY = {
     "word.tsv": ("nlpkit.text.vocab_codec", "VocabCodec"),
     "whitespace.tsv": ("nlpkit.text.vocab_codec", "VocabCodec"),
 }
+
+
+def in_parts(text: str, ends: re.Pattern[str]) -> Iterator[str]:
+    """A text in parts of at most ``PART`` characters, each up to the end of a match of ``ends``.
+
+    The ``tokenizers`` library takes some hundred bytes for each character that it sees at once,
+    and ends the program when it does not get them. What goes on for too long without an end is
+    cut anywhere.
+    """
+    start = 0
+    while len(text) - start > PART:
+        found = ends.search(text, start + PART // 2, start + PART)
+        end = found.end() if found else start + PART
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
 class Codec(ABC):

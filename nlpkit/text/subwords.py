@@ -12,19 +12,21 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.parallel import in_thread
-from nlpkit.text.codec import Codec, whole_characters
+from nlpkit.text import codec
+from nlpkit.text.codec import Codec, in_parts, whole_characters
 from nlpkit.text.patterns import LONGEST_KEPT, TABLE_LIMIT, Span, gpt2
 from nlpkit.text.tokenizer_json import parse_tokenizer
 
 END_OF_TEXT = "<|endoftext|>"
 LONGEST_PIECE = 256  # characters that training looks at together: more than any word has
+_PIECE_ENDS = re.compile(r"(?<=\S)(?= \S)")  # where a new piece always begins
 MARKS = '.,!?;:)"-'  # behind a letter or digit these are always a piece of their own
 
 
@@ -223,12 +225,21 @@ class Subwords(Codec):
         return [next(by_library) if row is None else row for row in rows]
 
     def _encode_by_library(self, texts: Sequence[str]) -> list[list[int]]:
+        if any(len(text) > codec.PART for text in texts):
+            return [
+                [index for part in self.parts(text) for index in self._encode_by_library([part])[0]]
+                for text in texts
+            ]
         try:
             encodings = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
         except TypeError:
             whole = [whole_characters(text) for text in texts]
             encodings = self.backend.encode_batch_fast(whole, add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
+
+    def parts(self, text: str) -> Iterator[str]:
+        """A text of many MB in parts that are encoded as they are in it."""
+        return in_parts(text, _PIECE_ENDS)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of ids, special tokens included; bytes that are no UTF-8 become U+FFFD."""
@@ -345,19 +356,25 @@ class SubwordTokenizer:
         self.model = model
 
     def spans(self, text: str) -> list[Span]:
-        try:
-            encoding = self.model.backend.encode(text, add_special_tokens=False)
-        except TypeError:
-            encoding = self.model.backend.encode(whole_characters(text), add_special_tokens=False)
         spans: list[Span] = []
-        for start, end in encoding.offsets:
-            if start == end:
-                continue
-            if spans and start < spans[-1][1]:
-                spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
-            else:
-                spans.append((start, end))
+        done = 0
+        for part in self.model.parts(text):
+            for start, end in self._offsets(part):
+                if start == end:
+                    continue
+                if spans and done + start < spans[-1][1]:
+                    spans[-1] = (spans[-1][0], max(done + end, spans[-1][1]))
+                else:
+                    spans.append((done + start, done + end))
+            done += len(part)
         return spans
+
+    def _offsets(self, text: str) -> list[Span]:
+        try:
+            return self.model.backend.encode(text, add_special_tokens=False).offsets
+        except TypeError:
+            whole = whole_characters(text)
+            return self.model.backend.encode(whole, add_special_tokens=False).offsets
 
     def tokens(self, text: str) -> list[str]:
         return [text[start:end] for start, end in self.spans(text)]

@@ -12,22 +12,22 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.parallel import in_thread
-from nlpkit.text.codec import Codec, whole_characters
+from nlpkit.text import codec
+from nlpkit.text.codec import Codec, in_parts, whole_characters
 from nlpkit.text.tokenizer_json import parse_tokenizer
 
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PREFIX = "##"
 TOKENIZER, VOCAB, TOKENIZER_CONFIG = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
 _LONGEST_WORD = 100  # characters; a longer one is [UNK], as in the first BERT
-_PART = 1_000_000  # characters
-_WORD_ENDS = re.compile(r"[\s\u4e00-\u9fff]")
+_WORD_ENDS = re.compile(r"[\s\u4e00-\u9fff]")  # a Han character is a word of its own
 
 
 class Pieces(NamedTuple):
@@ -36,21 +36,6 @@ class Pieces(NamedTuple):
     ids: list[int]
     spans: list[tuple[int, int]]  # of characters of the text
     words: list[int]  # the number of the word that a piece belongs to
-
-
-def _parts(text: str) -> Iterator[str]:
-    """A text in parts that end with a space or a character that is a word of its own (Han).
-
-    The library takes some hundred bytes for each character that it sees at once, and ends the
-    program when it does not get them. What goes on for too long without an end is cut anywhere.
-    """
-    start = 0
-    while len(text) - start > _PART:
-        ends = _WORD_ENDS.search(text, start + _PART // 2, start + _PART)
-        end = ends.end() if ends else start + _PART
-        yield text[start:end]
-        start = end
-    yield text[start:]
 
 
 class WordPiece(Codec):
@@ -207,9 +192,10 @@ class WordPiece(Codec):
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of many texts, without [CLS] and [SEP]."""
-        if any(len(text) > _PART for text in texts):
+        if any(len(text) > codec.PART for text in texts):
             return [
-                [index for part in _parts(text) for index in self._ids([part])[0]] for text in texts
+                [index for part in in_parts(text, _WORD_ENDS) for index in self._ids([part])[0]]
+                for text in texts
             ]
         return self._ids(texts)
 
@@ -221,7 +207,7 @@ class WordPiece(Codec):
         """Ids with their places in the text and the words they belong to."""
         found = Pieces([], [], [])
         start = first = 0  # characters and words before this part
-        for part in _parts(text):
+        for part in in_parts(text, _WORD_ENDS):
             row = self.backend.encode(whole_characters(part), add_special_tokens=False)
             found.ids.extend(row.ids)
             found.spans.extend((start + left, start + right) for left, right in row.offsets)

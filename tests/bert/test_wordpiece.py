@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from small_berts import TOKENS, small_codec
 
 from nlpkit.errors import NlpkitError
-from nlpkit.text import wordpiece
 from nlpkit.text.wordpiece import SPECIALS, WordPiece
 
 CODEC = small_codec()
@@ -73,6 +72,6 @@ def test_a_long_text_is_read_in_parts_that_make_no_difference(words: list[str]) 
     codec, text = small_codec(), " ".join(words)
     whole = codec.pieces(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wordpiece, "_PART", 24)
+        patch.setattr("nlpkit.text.codec.PART", 24)
         assert codec.pieces(text) == whole
         assert codec.encode(text) == whole.ids

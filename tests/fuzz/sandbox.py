@@ -65,9 +65,9 @@ class Limits:
 
     def work(self, case: Case) -> float:
         """Seconds of CPU until it is ended by Ctrl-C."""
-        if case.endless and not case.big:
-            return self.endless
-        return self.cpu * (3 if case.big and not case.endless else 1)
+        if case.endless:
+            return self.cpu / 3 if case.big else self.endless
+        return self.cpu * (3 if case.big else 1)
 
 
 @dataclass(frozen=True)
