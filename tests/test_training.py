@@ -200,6 +200,10 @@ def test_muon_takes_fused_matrices_apart() -> None:
     Muon([(fused, 2)]).step()
     Muon([(parameter, 1) for parameter in apart]).step()
     assert torch.allclose(fused, torch.cat(apart), atol=1e-6)
+    stacked = nn.Parameter(start.view(2, 3, 3).mT.contiguous())
+    stacked.grad = gradient.view(2, 3, 3).mT.contiguous()
+    Muon([(stacked, 2)]).step()
+    assert torch.allclose(stacked.mT.flatten(0, 1), torch.cat(apart), atol=1e-6)
 
 
 class SmallRun(Run):

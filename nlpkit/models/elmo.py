@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from nlpkit.errors import NlpkitError
 from nlpkit.models.softmax import adaptive_softmax
 from nlpkit.nn.char_cnn import CharacterCnn
+from nlpkit.nn.optimizers import Stacks
 from nlpkit.nn.projected_lstm import LstmState, ProjectedLstm
 from nlpkit.schema import Ranges
 from nlpkit.settings import DEEPEST, WIDEST
@@ -43,6 +44,7 @@ class ElmoArchitecture:
     filters: tuple[int, ...] | list[int] = (32, 32, 64, 128, 256)
     highways: int = 1
     longest_word: int = 24  # bytes, with the marks at its begin and end
+    lower: bool = False  # words are read in lower case: it has seen no other
     activation: Literal["relu", "tanh"] = "relu"
     residual: bool = True
     cell_clip: float = 3.0
@@ -126,6 +128,15 @@ class Elmo(nn.Module):
         for parameter in self.softmax.parameters() if self.softmax is not None else ():
             if parameter.dim() > 1:
                 nn.init.normal_(parameter, std=parameter.size(1) ** -0.5, generator=generator)
+
+    def matrices(self) -> Stacks:
+        """What Muon trains: the matrices of the LSTMs."""
+        lstms: Any = self.lstms
+        return [
+            (matrix, DIRECTIONS)
+            for lstm in lstms
+            for matrix in (lstm.of_input, lstm.of_state, lstm.projection)
+        ]
 
     def forward(
         self, batch: SentenceBatch, states: Sequence[LstmState] | None = None

@@ -80,6 +80,8 @@ class ElmoModel(modeldir.Model):
 
     def batch(self, sentences: Sequence[Sequence[str]]) -> SentenceBatch:
         """Sentences as the network takes them: between marks, distinct words once."""
+        if self.model.settings.lower:
+            sentences = [[word.lower() for word in words] for words in sentences]
         return make_batch(sentences, self.model.settings.longest_word, self._device)
 
     @property

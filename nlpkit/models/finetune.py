@@ -250,6 +250,8 @@ class ElmoEncoder(PretrainedEncoder):
         return [self.encode_words(self._tokenizer.tokens(text))[0] for text in texts]
 
     def encode_words(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
+        if self.settings.lower:
+            words = [word.lower() for word in words]
         known = self._known
         new = [word for word in dict.fromkeys(words) if word not in known]
         if new:

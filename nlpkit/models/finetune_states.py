@@ -41,24 +41,30 @@ class CachedStates:
         return self.states[:, places]
 
 
-@torch.no_grad()
-def cache_states(
-    encoder: PretrainedEncoder, readings: Sequence[Reading], device: torch.device
+def room_for_states(
+    encoder: PretrainedEncoder, lengths: NDArray[np.int64], device: torch.device
 ) -> CachedStates:
-    """Read everything once, for an encoder that does not change."""
-    lengths = np.array([len(reading.ids) for reading in readings])
+    """Zeros for the states of sequences of these lengths."""
     shape = (encoder.layers, int(lengths.sum()), encoder.size)
     check_memory(
         4 * float(np.prod(shape)),
         "what a frozen encoder says of all texts",
         hint="fewer texts, or `freeze` fewer layers",
     )
-    states = torch.empty(shape, device=device)
-    starts = np.cumsum(lengths) - lengths
+    return CachedStates(torch.zeros(shape, device=device), lengths)
+
+
+@torch.no_grad()
+def cache_states(
+    encoder: PretrainedEncoder, readings: Sequence[Reading], device: torch.device
+) -> CachedStates:
+    """Read everything once, for an encoder that does not change."""
+    lengths = np.array([len(reading.ids) for reading in readings], np.int64)
+    found = room_for_states(encoder, lengths, device)
     encoder.eval()
     for rows, idx, segments, mask in padded_batches(encoder, readings, device):
         layers = encoder(idx, segments, mask)
         for place, row in enumerate(rows.tolist()):
-            begin, count = int(starts[row]), int(lengths[row])
-            states[:, begin : begin + count] = layers[:, place, :count]
-    return CachedStates(states, lengths)
+            begin, count = int(found.starts[row]), int(lengths[row])
+            found.states[:, begin : begin + count] = layers[:, place, :count]
+    return found

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from nlpkit.models.finetune import PretrainedEncoder, Reading
+from nlpkit.models.finetune_states import CachedStates, room_for_states
 from nlpkit.nn.encoder import Encoded
 from nlpkit.nn.layer_mix import LayerMix
 from nlpkit.training.batches import Ragged, plan
@@ -92,13 +93,29 @@ class WordStates(nn.Module):
 
     def forward(self, layers: Tensor, owners: Tensor, places: Tensor) -> Tensor:
         """Layers of states (L, B, T, C) -> states of words (B, W, C)."""
-        states = layers[0] if self.mix is None else self.mix(layers)  # (B, T, C)
+        return self._of_words(self.mixed(layers), owners, places)
+
+    def mixed(self, layers: Tensor) -> Tensor:
+        """Layers (L, ..., C) -> states (..., C)."""
+        return layers[0] if self.mix is None else self.mix(layers)
+
+    def _of_words(self, states: Tensor, owners: Tensor, places: Tensor) -> Tensor:
+        """States of subwords (B, T, C) -> states of words (B, W, C)."""
         if self.pooling == "mean":
             return mean_by_word(states, owners, places.size(1))
         return states.gather(1, places[:, :, None].expand(-1, -1, states.size(2)))
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> Encoded:
         """The states of all words, (B, W, C); sentences of like length are read together."""
+        layers = self.read_layers(sentences)
+        lengths = torch.tensor(list(map(len, sentences)), device=layers.states.device)
+        mask = torch.arange(max(map(len, sentences), default=0), device=lengths.device)
+        mask = mask < lengths[:, None]
+        states = self.mixed(layers.pad(np.arange(len(sentences)), mask))
+        return Encoded(states * mask[:, :, None], mask)
+
+    def read_layers(self, sentences: Sequence[Sequence[str]]) -> CachedStates:
+        """What the encoder says of all words, to be mixed and looked at by sentences."""
         device = next(self.encoder.parameters()).device
         windows = [
             (number, *window)
@@ -106,21 +123,21 @@ class WordStates(nn.Module):
             for window in self._windows(words)
         ]
         readings = [self.read(sentences[n][start:end]) for n, start, end in windows]
-        lengths = torch.tensor([len(words) for words in sentences], device=device)
-        longest = max(map(len, sentences), default=0)
-        found = torch.zeros(len(sentences), longest, self.size, device=device)
-        far = np.full((len(sentences), longest), -1)
-        for row, states in self._states(readings, device):
+        found = room_for_states(self.encoder, np.array(list(map(len, sentences)), np.int64), device)
+        far = np.full(found.states.size(1), -1)
+        for row, layers in self._layers(readings, device):
             number, start, end = windows[row]
             inside, count = np.arange(end - start), len(sentences[number])
             # an edge of the sentence is none of the window's making
             left = inside + (count if start == 0 else 0)
             right = inside[::-1] + (count if end == count else 0)
             depth = np.minimum(left, right)
-            better = depth > far[number, start:end]
-            far[number, start:end][better] = depth[better]
-            found[number, start:end][torch.from_numpy(better)] = states[torch.from_numpy(better)]
-        return Encoded(found, torch.arange(longest, device=device) < lengths[:, None])
+            here = slice(found.starts[number] + start, found.starts[number] + end)
+            better = depth > far[here]
+            far[here][better] = depth[better]
+            chosen = torch.from_numpy(better).to(device)
+            found.states[:, here][:, chosen] = layers[:, chosen]
+        return found
 
     def _windows(self, words: Sequence[str]) -> list[tuple[int, int]]:
         encoder = self.encoder
@@ -129,10 +146,10 @@ class WordStates(nn.Module):
         room = encoder.room - encoder.before - encoder.behind
         return word_windows(encoder.encode_words(words)[1], room)
 
-    def _states(
+    def _layers(
         self, readings: Sequence[WordReading], device: torch.device
     ) -> Iterator[tuple[int, Tensor]]:
-        """For each reading, by number, the states of its words (W, C)."""
+        """For each reading, by number, the layers of its words (L, W, C)."""
         columns = [
             Ragged([one.reading.ids for one in readings]),
             Ragged([one.reading.segments for one in readings]),
@@ -142,6 +159,8 @@ class WordStates(nn.Module):
         for rows in plan(columns[0].lengths, BATCH_TOKENS):
             idx, mask = columns[0].pad(rows, self.encoder.pad_id).tensors(device)
             segments, owners, places = (c.pad(rows).tensors(device)[0] for c in columns[1:])
-            states = self(self.encoder(idx, segments, mask), owners, places)
-            for row, words in zip(rows.tolist(), states, strict=True):
-                yield row, words[: len(readings[row].places)]
+            layers = torch.stack(
+                [self._of_words(one, owners, places) for one in self.encoder(idx, segments, mask)]
+            )
+            for place, row in enumerate(rows.tolist()):
+                yield row, layers[:, place, : len(readings[row].places)]

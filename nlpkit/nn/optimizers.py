@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 FAST = 8.0  # times the rate: for numbers that are to move by whole units, not by hundredths
-Stacks = Sequence[tuple[Tensor, int]]  # a matrix, and how many matrices it stacks by rows
+Stacks = Sequence[tuple[Tensor, int]]  # a matrix, and how many matrices it stacks
 
 
 class OptimizerWithoutDynamo(torch.optim.Optimizer):
@@ -93,7 +93,8 @@ class Muon(OptimizerWithoutDynamo):
     """Nesterov momentum, orthogonalised; matrices of one shape are worked on together.
 
     A fused matrix (q, k and v in one) is given with its number of pieces and taken apart, for the
-    singular values of a stack are not those of its parts.
+    singular values of a stack are not those of its parts. A parameter (n, from, to) holds n
+    matrices that rows are multiplied by.
     """
 
     MOMENTUM = (0.85, 0.95)  # from, to
@@ -102,8 +103,8 @@ class Muon(OptimizerWithoutDynamo):
     def __init__(self, matrices: Stacks, *, lr: float = 0.02, weight_decay: float = 0.0) -> None:
         by_shape: dict[tuple[int, ...], list[tuple[Tensor, int]]] = {}
         for parameter, pieces in matrices:
-            rows, columns = parameter.shape
-            by_shape.setdefault((rows // pieces, columns), []).append((parameter, pieces))
+            shape = tuple(_apart(parameter, pieces).shape[1:])
+            by_shape.setdefault(shape, []).append((parameter, pieces))
         groups: list[dict[str, Any]] = [
             {"params": [parameter for parameter, _ in members], "pieces": [n for _, n in members]}
             for members in by_shape.values()
@@ -117,10 +118,7 @@ class Muon(OptimizerWithoutDynamo):
             parameters, pieces = group["params"], group["pieces"]
             state = self.state[parameters[0]]
             gradients = torch.cat(
-                [
-                    parameter.grad.unflatten(0, (n, -1))
-                    for parameter, n in zip(parameters, pieces, strict=True)
-                ]
+                [_apart(parameter.grad, n) for parameter, n in zip(parameters, pieces, strict=True)]
             )  # (n, r, c)
             if not state:
                 state["step"] = torch.zeros(())
@@ -135,4 +133,9 @@ class Muon(OptimizerWithoutDynamo):
             changes = updates.split(pieces)
             for parameter, change in zip(parameters, changes, strict=True):
                 parameter.mul_(1 - group["lr"] * group["weight_decay"])
-                parameter.add_(change.flatten(0, 1), alpha=-group["lr"] * stretch)
+                _apart(parameter, len(change)).add_(change, alpha=-group["lr"] * stretch)
+
+
+def _apart(stacked: Tensor, pieces: int) -> Tensor:
+    """The matrices of a stack, (pieces, to, from), without a copy of them."""
+    return stacked.mT if stacked.dim() == 3 else stacked.unflatten(0, (pieces, -1))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from nlpkit.errors import NlpkitError
 from nlpkit.models.elmo import Elmo, ElmoArchitecture
 from nlpkit.models.elmo_model import ElmoModel, make_batch, mix_layers
+from nlpkit.models.finetune import ElmoEncoder
 from nlpkit.nn.layer_mix import LayerMix
 from nlpkit.nn.projected_lstm import ProjectedLstm
 from nlpkit.pretrained.elmo import import_elmo, read_options
@@ -234,7 +235,7 @@ def test_options_are_read_strictly(tmp_path: Path, change: dict[str, Any], messa
 def test_both_directions_learn_to_predict_their_next_word() -> None:
     lines = [["one", "two", "three", "four"], ["red", "green", "blue"]] * 40
     settings = ElmoSettings(
-        dim=12, hidden=16, filters=16, epochs=12, batch_tokens=100, lr=0.05, dropout=0.0,
+        dim=12, hidden=16, filters=16, epochs=20, batch_tokens=100, lr=0.05, dropout=0.0,
         min_count=1, val_fraction=0.1,
     )  # fmt: skip
     run = ElmoRun(Sentences.read(lines), settings)
@@ -247,3 +248,14 @@ def test_both_directions_learn_to_predict_their_next_word() -> None:
 def test_text_without_words_is_refused() -> None:
     with pytest.raises(NlpkitError, match="no words to learn from"):
         Sentences.read([[], []])
+
+
+def test_an_elmo_that_has_seen_no_capitals_reads_words_in_lower_case() -> None:
+    small = ElmoSettings(dim=4, hidden=4, filters=16, max_iters=1, min_count=1, val_fraction=0.0)
+    for words, lower in ((["red", "green"], True), (["Red", "green"], False)):
+        elmo = ElmoRun(Sentences.read([words] * 4), small).train()
+        assert elmo.model.settings.lower is lower
+        given, same = elmo.embed([["RED"], ["red"]])
+        assert np.array_equal(given, same) is lower
+        encoder = ElmoEncoder(elmo)
+        assert (encoder.encode_words(["Red"]) == encoder.encode_words(["red"])) is lower

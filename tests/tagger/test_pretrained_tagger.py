@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,17 @@ from nlpkit.models.finetune_words import WordStates, mean_by_word, word_windows
 from nlpkit.models.gpt import GPT
 from nlpkit.models.settings import ModelSettings
 from nlpkit.nn.encoder import TokenEncoder
+from nlpkit.tasks.tag import pretrained_train
 from nlpkit.tasks.tag.features import FeatureExtractor
 from nlpkit.tasks.tag.head import TagHead
 from nlpkit.tasks.tag.model import FeatureEncoder
 from nlpkit.tasks.tag.predictor import Tagger
-from nlpkit.tasks.tag.pretrained import PretrainedTagger
+from nlpkit.tasks.tag.pretrained import PretrainedTagger, StatesTagger
 from nlpkit.tasks.tag.pretrained_train import PretrainedTaggerRun, fitting, tagger_run
 from nlpkit.tasks.tag.settings import TaggerSettings, TagTuning
-from nlpkit.tasks.tag.train import TrainingData
+from nlpkit.tasks.tag.train import TaggerRun, TrainingData
 from nlpkit.text.codec import Bytes
+from nlpkit.vectors.store import Vectors
 
 
 def data(text: str) -> TrainingData:
@@ -146,6 +149,9 @@ def test_a_word_has_the_state_of_its_first_piece_or_their_mean() -> None:
         (TaggerSettings(freeze="all"), "`freeze` needs `pretrained`"),
         (TaggerSettings(layer_decay=0.5), "`layer_decay` needs `pretrained`"),
         (TaggerSettings(pieces="mean"), "`pieces` needs `pretrained`"),
+        (TaggerSettings(features="yes"), "`features` needs `pretrained`"),
+        (TaggerSettings(pretrained="x", features="yes"), "stays as it is: `freeze` all"),
+        (TaggerSettings(pretrained="x", freeze="all", layer_decay=0.5), "`freeze` all"),
         (TaggerSettings(pretrained="x", causal=True), "seen from both sides"),
         (TaggerSettings(pretrained="x", hidden=7), "`hidden` needs `encoder`, with `pretrained`"),
         (TaggerSettings(pretrained="x", word_dim=7), "`word_dim` does nothing with `pretrained`"),
@@ -153,9 +159,66 @@ def test_a_word_has_the_state_of_its_first_piece_or_their_mean() -> None:
         (TaggerSettings(pretrained="x", encoder="lstm", norm="post"), "need `encoder` transformer"),
     ],
 )
-def test_settings_that_do_not_go_together(settings: TaggerSettings, message: str) -> None:
+def test_settings_that_do_not_go_together(
+    settings: TaggerSettings, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pretrained_train, "open_encoder", lambda path: encoder("bert"))
     with pytest.raises(UsageError, match=message):
         tagger_run(data(TAGGED), settings)
+
+
+def test_vectors_stand_beside_frozen_states_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretrained_train, "open_encoder", lambda path: encoder("bert"))
+    vectors = Vectors(["Ann", "rains"], np.eye(2, dtype=np.float32))
+    with pytest.raises(UsageError, match="if `freeze` is all"):
+        tagger_run(data(TAGGED), TaggerSettings(pretrained="x"), vectors=vectors)
+    frozen = TaggerSettings(pretrained="x", freeze="all", max_iters=2)
+    tagger = tagger_run(data(TAGGED), frozen, vectors=vectors).train()
+    assert tagger.weights["words.vectors"].shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "pieces", "context"),
+    [("bert", "mean", "cnn"), ("elmo", "first", "lstm"), ("gpt", "first", "transformer")],
+)
+@pytest.mark.parametrize("text", [TAGGED, ENTITIES])
+def test_features_stand_beside_the_states_of_a_frozen_encoder(
+    tmp_path: Path, kind: str, pieces: Any, context: Any, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tagged = data(text)
+    monkeypatch.setattr(pretrained_train, "open_encoder", lambda path: encoder(kind))
+    settings = TaggerSettings(
+        pretrained="x", freeze="all", pieces=pieces, encoder=context, hidden=8, epochs=30, lr=0.02
+    )
+    run = tagger_run(tagged, settings)
+    assert isinstance(run, TaggerRun)
+    trained = run.train(tmp_path / "trained")
+    loaded = Tagger.load(tmp_path / "trained")
+    assert isinstance(loaded, StatesTagger)
+    sentences = [sentence.tokens for sentence in tagged.sentences]
+    assert loaded.tag_sentences(sentences) == [sentence.tags for sentence in tagged.sentences]
+    assert ("mix" in loaded.config.settings) == (kind == "elmo")
+    # prediction, in numpy, is what was trained, in torch
+    batch = run._arrays.batch(np.arange(1))
+    positions, mask = batch.words.tensors()
+    assert run._layers is not None
+    with torch.no_grad():
+        layers = run._layers.pad(np.arange(1), mask)
+        scores = run.model.eval()(batch.features, positions, mask, layers)[0].numpy()
+    for tagger in (trained, loaded):
+        np.testing.assert_allclose(tagger.scores(sentences[:1])[0], scores, atol=1e-4)
+    # and the states count: words that no feature tells apart get other scores in other places
+    plain = replace(settings, pretrained=None, freeze=None, pieces="first")
+    n_in = tagger_run(tagged, plain).model.tokens.encoder.state_dict()
+    with_states = run.model.tokens.encoder.state_dict()
+    wider = [name for name in n_in if with_states[name].shape != n_in[name].shape]
+    assert wider, "the encoder reads states too"
+
+
+def test_features_may_stay_away_from_a_frozen_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretrained_train, "open_encoder", lambda path: encoder("elmo"))
+    run = tagger_run(data(TAGGED), TaggerSettings(pretrained="x", features="no"))
+    assert isinstance(run, PretrainedTaggerRun)
 
 
 SENTENCES = [["Ann", "met", "Bob"], ["it", "rains", "in", "New", "York"], []]

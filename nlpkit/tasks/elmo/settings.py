@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nlpkit.settings import DATA, DEEPEST, LONGEST, MANY, TRAINING, WIDEST, changed, option
-from nlpkit.training.settings import TrainerSettings
+from nlpkit.training.settings import DType, TrainerSettings
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,14 @@ class ElmoSettings(TrainerSettings):
     val_fraction: float = option(
         0.02, "Last part of the lines to hold out; 0 is none.", low=0.0, high=0.9, group=DATA
     )
-    batch_tokens: int = option(4096, "Words to a step.", low=1, high=LONGEST, group=TRAINING)
-    lr: float = changed(TrainerSettings, "lr", 0.003)
+    batch_tokens: int = option(2048, "Words to a step.", low=1, high=LONGEST, group=TRAINING)
+    lr: float = changed(
+        TrainerSettings,
+        "lr",
+        0.005,
+        help="Highest learning rate of AdamW; the matrices of LSTMs are trained by Muon.",
+    )
+    dtype: DType = changed(TrainerSettings, "dtype", "auto")
     weight_decay: float = changed(TrainerSettings, "weight_decay", 0.01)
     dropout: float = changed(
         TrainerSettings, "dropout", 0.1, help="Share of what goes into each LSTM set to 0."

@@ -14,9 +14,9 @@ from torch import Tensor
 from nlpkit import modeldir, registry
 from nlpkit.device import check_training_memory, seeded
 from nlpkit.errors import NlpkitError
+from nlpkit.models.build import make_optimizers
 from nlpkit.models.elmo import Elmo, ElmoArchitecture, SentenceBatch
 from nlpkit.models.elmo_model import BEGIN, END, SPECIALS, ElmoModel
-from nlpkit.nn.optimizers import adamw
 from nlpkit.tasks.elmo.settings import ElmoSettings, split_filters
 from nlpkit.text.vocab import UNK, Vocab
 from nlpkit.text.word_bytes import MARKS, boundary_rows, word_rows
@@ -25,7 +25,7 @@ from nlpkit.training.loop import Trainer
 from nlpkit.training.run import Run
 
 LONGEST = 400  # words that are read in a row; a longer line is cut
-EVAL_BATCHES = 16
+EVAL_BATCHES = 16  # of the held-out lines
 
 
 class Sentences:
@@ -101,6 +101,7 @@ class ElmoRun(Run):
             widths=widths,
             filters=filters,
             highways=settings.highways,
+            lower=all(word == word.lower() for word in sentences.words),
             longest_word=settings.longest_word,
             words=len(self.vocab),
         )
@@ -132,7 +133,9 @@ class ElmoRun(Run):
         )
         self.trainer = Trainer(
             self.model,
-            [adamw(self.model.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)],
+            make_optimizers(
+                self.model, optimizer="muon", lr=settings.lr, weight_decay=settings.weight_decay
+            ),
             self._loss,
             settings.loop(max(1, round(settings.epochs * self._batches.per_epoch))),
             evaluate=self._heldout_loss if held_out else None,

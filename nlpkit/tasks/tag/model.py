@@ -5,6 +5,7 @@
     chars     a convolution or an LSTM over the characters of the word
     affixes   the sum of embeddings of its shape and, unless left out, prefixes and suffixes
       \\ all together -> one layer -> encoder over the sentence -> a score for each tag
+    states    of a pre-trained encoder that stays as it is, beside the features, if one is given
     linear    the word, its shape and affixes, its vector, and those of its neighbours (of those two
               words away not the affixes), known by their hashes: each has a score for each tag, and
               these are added to the encoder's
@@ -33,6 +34,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlpkit.nn.encoder import Encoded, make_encoder, read_both_ways
+from nlpkit.nn.layer_mix import LayerMix
 from nlpkit.tasks.tag.features import (
     AFFIX_BUCKETS,
     AFFIX_DIM,
@@ -267,21 +269,38 @@ class FeatureEncoder(nn.Module):
     """A ``TokenEncoder`` learned from scratch: word features, then an encoder over the sentence."""
 
     def __init__(
-        self, settings: ResolvedTagger, extractor: FeatureExtractor, vectors: np.ndarray | None
+        self,
+        settings: ResolvedTagger,
+        extractor: FeatureExtractor,
+        vectors: np.ndarray | None,
+        state_size: int = 0,
     ) -> None:
         super().__init__()
         self.extractor = extractor
         n_chars = len(extractor.characters)
         self.words = WordEncoder(settings, extractor.words.vocab, n_chars, vectors)
-        self.encoder = make_encoder(settings.encoder_config(self.words.size), settings.dropout)
+        config = settings.encoder_config(self.words.size + state_size)
+        self.encoder = make_encoder(config, settings.dropout)
         self.size = self.encoder.size
         self.dropout = SharedDropout(settings.dropout)
 
-    def forward(self, features: WordFeatures, positions: Tensor, mask: Tensor) -> Tensor:
-        """States (B, T, C); ``positions`` (B, T) says which distinct word each token is."""
+    def forward(
+        self,
+        features: WordFeatures,
+        positions: Tensor,
+        mask: Tensor,
+        beside: Tensor | None = None,
+    ) -> Tensor:
+        """States (B, T, C); ``positions`` (B, T) says which distinct word each token is.
+
+        ``beside`` are states (B, T, S) of another encoder.
+        """
         columns = (features.words, features.vectors, features.characters, features.affixes)
         distinct = self.words(*(torch.from_numpy(part).to(positions.device) for part in columns))
-        tokens = self.dropout(F.embedding(positions, distinct))  # (B, T, mix)
+        tokens = F.embedding(positions, distinct)  # (B, T, mix)
+        if beside is not None:
+            tokens = torch.cat([tokens, beside], dim=2)
+        tokens = self.dropout(tokens)
         states: Tensor = self.encoder(tokens, None if mask.all() else mask)  # faster without
         return states
 
@@ -308,9 +327,12 @@ class TaggerModel(nn.Module):
         vectors: np.ndarray | None = None,
         legal: list[list[bool]] | None = None,
         parts: list[list[bool]] | None = None,
+        state_size: int = 0,
+        mix: LayerMix | None = None,
     ) -> None:
         super().__init__()
-        self.tokens = FeatureEncoder(settings, extractor, vectors)
+        self.tokens = FeatureEncoder(settings, extractor, vectors, state_size)
+        self.states = nn.ModuleDict({} if mix is None else {"mix": mix})
         self.head = TagHead(
             self.tokens.size,
             n_tags,
@@ -332,10 +354,22 @@ class TaggerModel(nn.Module):
             return features
         return replace(features, hashes=self.linear.find(features.hashes))
 
-    def forward(self, features: WordFeatures, positions: Tensor, mask: Tensor) -> Tensor:
-        """Scores of the tokens; ``positions`` (B, T) says which distinct word each token is."""
+    def forward(
+        self,
+        features: WordFeatures,
+        positions: Tensor,
+        mask: Tensor,
+        layers: Tensor | None = None,
+    ) -> Tensor:
+        """Scores of the tokens; ``positions`` (B, T) says which distinct word each token is.
+
+        ``layers`` (L, B, T, S) are what a pre-trained encoder says of them.
+        """
         device, words = positions.device, self.tokens.words
-        deep = self.head(self.tokens(features, positions, mask), mask)  # (B, T, K)
+        beside = None
+        if layers is not None:
+            beside = self.states["mix"](layers) if "mix" in self.states else layers[0]
+        deep = self.head(self.tokens(features, positions, mask, beside), mask)  # (B, T, K)
         if self.linear is None:
             return deep
         rows = None
@@ -347,9 +381,16 @@ class TaggerModel(nn.Module):
             deep, linear = deep * (chance >= ALONE), linear * (chance <= 1 - ALONE)
         return deep + linear
 
-    def loss(self, features: WordFeatures, positions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
+    def loss(
+        self,
+        features: WordFeatures,
+        positions: Tensor,
+        tags: Tensor,
+        mask: Tensor,
+        layers: Tensor | None = None,
+    ) -> Tensor:
         """Mean loss a token against the right tags (B, T)."""
-        return self.head.loss(self(features, positions, mask), tags, mask)
+        return self.head.loss(self(features, positions, mask, layers), tags, mask)
 
     def weights(self) -> dict[str, Tensor]:
         """What prediction needs, with the scores of parts added up."""

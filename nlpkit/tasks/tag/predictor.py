@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -53,6 +53,8 @@ TAGS, LAYOUT = "tags.tsv", "layout.json"
 BATCH_ROWS = 128
 ATTENTION_CELLS = 1 << 21  # of a transformer's (B, T, T)
 
+AnyTagger = TypeVar("AnyTagger", bound="Tagger")
+
 
 class Entity(NamedTuple):
     """An entity that was found, with the probability the model gives to just this span."""
@@ -81,6 +83,7 @@ class Tagger(modeldir.Model):
     longest = LONGEST  # tokens that are looked at together
     batch_tokens = 8192
     is_quadratic = False  # whether memory grows with the square of a sentence's length
+    state_size = 0  # of states that stand beside the features of words
 
     def __init__(
         self,
@@ -99,15 +102,14 @@ class Tagger(modeldir.Model):
         self.weights = weights
         self.scheme, self.layout = scheme, layout
         self.is_quadratic = settings.encoder == "transformer"
-        n_in = weights["words.mix.bias"].size
-        encoder = settings.encoder_config(n_in)
+        encoder = settings.encoder_config(weights["words.mix.bias"].size + self.state_size)
         self.encoder = NumpyEncoder(encoder, under("encoder.", weights))
         self.words = NumpyWords(
             settings,
             extractor,
             under("words.", weights),
             under(LINEAR, weights),
-            self.encoder.first,
+            self._enter,
         )
         self.output, self.bias = weights["output.weight"].T, weights["output.bias"]
         self.places = (
@@ -236,7 +238,7 @@ class Tagger(modeldir.Model):
         inside = np.arange(lengths[0]) < lengths[:, None]
         positions = np.zeros(inside.shape, np.int64)
         positions[inside] = ids
-        encoded = self.encoder(self.words.first, positions, lengths)
+        encoded = self.encoder(*self._inputs(rows, positions), lengths)
         flat = encoded.reshape(positions.size, -1) @ self.output + self.bias
         scores: Floats = flat.reshape(*positions.shape, -1)
         if self.places:
@@ -249,6 +251,14 @@ class Tagger(modeldir.Model):
                 scores[:, : scores.shape[1] - place] += said[:, place:, index]
         return scores
 
+    def _enter(self, words: Floats) -> Floats:
+        """What the first layer of the encoder makes of words (U, C) by themselves."""
+        return self.encoder.first(np.pad(words, ((0, 0), (0, self.state_size))))
+
+    def _inputs(self, rows: Sequence[Sequence[str]], positions: Ids) -> tuple[Floats, Ids]:
+        """Rows for the encoder, and which of them stands where (B, T)."""
+        return self.words.first, positions
+
     # --- files ----------------------------------------------------------------------------------
 
     @classmethod
@@ -260,13 +270,28 @@ class Tagger(modeldir.Model):
             from nlpkit.tasks.tag.pretrained import PretrainedTagger
 
             return PretrainedTagger.load(path)
-        folder = Path(path)
+        if "states" in config.settings:
+            from nlpkit.tasks.tag.pretrained import StatesTagger
+
+            return StatesTagger.load(path)
+        return cls._read(Path(path), config, config.settings, read_arrays(Path(path)))
+
+    @classmethod
+    def _read(
+        cls: type[AnyTagger],
+        folder: Path,
+        config: modeldir.ModelConfig,
+        values: dict[str, Any],
+        weights: Weights,
+        **given: Any,
+    ) -> AnyTagger:
+        """A tagger of these settings and weights, with what else its folder has."""
         where = f"{folder / modeldir.CONFIG}: settings"
-        settings = schema.read(ResolvedTagger, config.settings, where)
+        settings = schema.read(ResolvedTagger, values, where)
         raw = modeldir.read_json(folder / LAYOUT)
         if not isinstance(raw, dict) or raw.get("version") != VERSION:
             raise NlpkitError(
-                f"{path} looks at words in the way of another version of nlpkit",
+                f"{folder} looks at words in the way of another version of nlpkit",
                 hint="train it again",
             )
         about = schema.read(About, raw, str(folder / LAYOUT))
@@ -274,8 +299,15 @@ class Tagger(modeldir.Model):
         tags = Vocab.load(str(folder / TAGS))
         if about.scheme is not None and not all(map(is_entity_tag, tags)):
             schema.refuse(f"{folder / LAYOUT}: scheme", about.scheme, f"null, by {TAGS}")
-        weights = read_arrays(folder)
-        check_weights(weights, settings, extractor, len(tags), str(folder / modeldir.WEIGHTS))
+        states: Any = given.get("states")
+        check_weights(
+            weights,
+            settings,
+            extractor,
+            len(tags),
+            str(folder / modeldir.WEIGHTS),
+            *(() if states is None else (states.size, states.encoder.layers)),
+        )
         return cls(
             settings,
             extractor,
@@ -284,6 +316,7 @@ class Tagger(modeldir.Model):
             scheme=about.scheme,
             layout=about.layout,
             config=config,
+            **given,
         )
 
     def write(self, folder: Path) -> None:

@@ -12,12 +12,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
-from nlpkit.models.finetune import PretrainedEncoder, read_tuned
+from nlpkit.models.finetune import PretrainedEncoder, read_encoder, read_tuned
 from nlpkit.models.finetune_words import WordStates
 from nlpkit.nn.encoder_config import within
 from nlpkit.nn.inference import Floats, Ids
@@ -35,6 +36,8 @@ from nlpkit.text.conll import Layout
 from nlpkit.text.schemes import Scheme
 from nlpkit.text.vocab import Vocab
 from nlpkit.text.vocab_codec import WORDS, VocabCodec
+
+PRETRAINED = "pretrained."  # how tensors of an encoder beside features begin in files
 
 
 class TagNetwork(nn.Module):
@@ -100,6 +103,72 @@ def head_shapes(
     return within("head.", shapes)
 
 
+def _shown_mix(words: WordStates) -> dict[str, Any]:
+    """How much each layer counts, for ``info``."""
+    mix = words.mix
+    return {} if mix is None else {"mix": {"layers": mix.shares, "gamma": mix.gamma.item()}}
+
+
+class StatesTagger(Tagger):
+    """A ``Tagger`` with the states of a pre-trained encoder beside its own features of words."""
+
+    batch_tokens = 2048
+
+    def __init__(self, *args: Any, states: WordStates, **kwargs: Any) -> None:
+        self.states, self.state_size = states, states.size
+        super().__init__(*args, **kwargs)
+        size = self.state_size + self.weights["words.mix.bias"].size
+        self._nothing = self.encoder.first(np.zeros((1, size), np.float32))
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, beside a {self.states.encoder.kind}>"
+
+    def describe(self) -> dict[str, Any]:
+        """What ``config.json`` must say of the model."""
+        described = {"states": self.states.encoder.describe()}
+        return {**super().describe(), **_shown_mix(self.states), **described}
+
+    @torch.inference_mode()
+    def _inputs(self, rows: Sequence[Sequence[str]], positions: Ids) -> tuple[Floats, Ids]:
+        self.states.encoder.forget()
+        states = self.states.eval().encode(rows).states.float().cpu().numpy()
+        ids = np.arange(positions.size).reshape(positions.shape)
+        flat: Floats = states.reshape(len(ids.ravel()), -1)
+        before = self.weights["words.mix.bias"].size
+        first = self.encoder.first(np.pad(flat, ((0, 0), (before, 0)))) - self._nothing
+        return first + self.words.first[positions.ravel()], ids
+
+    def write(self, folder: Path) -> None:
+        """Everything but config.json into a folder that ``modeldir.create`` gave."""
+        self.extractor.write(folder)
+        self.states.encoder.write(folder)
+        self._write_tags(folder)
+        tensors = {name: torch.from_numpy(array) for name, array in self.weights.items()}
+        given = self.states.encoder.state_dict().items()
+        modeldir.write_weights(folder, tensors | {PRETRAINED + name: t for name, t in given})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> StatesTagger:
+        """A tagger from its folder."""
+        folder = Path(path)
+        config = modeldir.load_config(path, kind=TAGGER)
+        values = dict(config.settings)
+        described = values.pop("states")
+        values.pop("mix", None)
+        tensors = modeldir.read_weights(path)
+        theirs = {n: tensors.pop(n) for n in list(tensors) if n.startswith(PRETRAINED)}
+        inner = {name.removeprefix(PRETRAINED): tensor for name, tensor in theirs.items()}
+        encoder = read_encoder(folder, described, inner)
+        states = WordStates(encoder, "mean" if values.get("pieces") == "mean" else "first")
+        weights = {name: tensor.numpy() for name, tensor in tensors.items()}
+        tagger = cls._read(folder, config, values, weights, states=states)
+        if states.mix is not None:
+            under = {name: tensors[f"mix.{name}"] for name in ("scores", "gamma")}
+            states.mix.load_state_dict(under)
+        states.requires_grad_(False)
+        return tagger
+
+
 class PretrainedTagger(Tagger):
     """A ``Tagger`` whose scores come from an encoder."""
 
@@ -131,9 +200,8 @@ class PretrainedTagger(Tagger):
     def describe(self) -> dict[str, Any]:
         """What ``config.json`` must say of the model."""
         given = {name: value for name, value in asdict(self.settings).items() if value is not None}
-        mix = self.network.words.mix
-        shown = {} if mix is None else {"mix": {"layers": mix.shares, "gamma": mix.gamma.item()}}
-        return {**given, **shown, "encoder": self.network.words.encoder.describe()}
+        words = self.network.words
+        return {**given, **_shown_mix(words), "encoder": words.encoder.describe()}
 
     @torch.inference_mode()
     def _score(self, rows: Sequence[Sequence[str]], lengths: Ids) -> Floats:

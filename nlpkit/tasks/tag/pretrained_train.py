@@ -15,7 +15,7 @@ from nlpkit.errors import UsageError
 from nlpkit.models.finetune import PretrainedEncoder, open_encoder
 from nlpkit.models.finetune_rates import layer_rates, parse_freeze
 from nlpkit.models.finetune_states import cache_states
-from nlpkit.models.finetune_words import WordReading
+from nlpkit.models.finetune_words import WordReading, WordStates
 from nlpkit.nn.optimizers import AdamW
 from nlpkit.tasks.tag.batches import cut_long, cut_tagged
 from nlpkit.tasks.tag.predictor import INNER_SCHEME
@@ -160,10 +160,16 @@ def tagger_run(
     """The training that the settings ask for: on an encoder, or from scratch."""
     if settings.pretrained is None:
         return TaggerRun(data, settings, dev=dev, vectors=vectors, device=device)
-    if vectors is not None:
-        raise UsageError("`vectors` and `pretrained` contradict each other")
     if settings.unit == "char" or settings.causal or data.layout.format == "pairs":
         raise UsageError("`pretrained` is for words that are seen from both sides")
-    tuning = settings.tuning()
     encoder = open_encoder(settings.pretrained)
+    frozen = parse_freeze(settings.freeze, encoder) == len(encoder.stages())
+    if settings.features == "yes" and not frozen:
+        raise UsageError("`features` stand beside an encoder that stays as it is: `freeze` all")
+    if frozen and settings.features != "no":
+        states = WordStates(encoder.requires_grad_(False), settings.pieces)
+        return TaggerRun(data, settings, dev=dev, vectors=vectors, states=states, device=device)
+    if vectors is not None:
+        raise UsageError("`vectors` stand beside `pretrained` if `freeze` is all")
+    tuning = settings.tuning()
     return PretrainedTaggerRun(data, encoder, tuning, dev=dev, device=device)

@@ -60,7 +60,12 @@ class TaggerSettings(OnEncoder, EncoderSettings, TrainerSettings):
     encoder: EncoderKind | None = option(
         None,
         "What looks at the context; with --pretrained, a further encoder over its states.",
-        shown_default="lstm; none with --pretrained",
+        shown_default="lstm; none over a --pretrained that is trained",
+    )
+    features: Switch = option(
+        "auto",
+        "With --pretrained: learn features of words and an encoder beside and over its states, as "
+        "without it; auto is yes if all of it is frozen.",
     )
     pieces: Literal["first", "mean"] = option(
         "first", "With --pretrained: a word's state is its first piece's, or the mean of all."
@@ -130,8 +135,8 @@ class TaggerSettings(OnEncoder, EncoderSettings, TrainerSettings):
         if self.encoder is None:
             refuse_given(self, _CONTEXT, "needs `encoder`, with `pretrained`")
         names = {field.name for field in fields(TagTuning)}
-        unused = {field.name for field in fields(self)} - names - {"encoder"}
-        refuse_given(self, unused, "does nothing with `pretrained`")
+        unused = {field.name for field in fields(self)} - names - {"encoder", "features"}
+        refuse_given(self, unused, "does nothing with `pretrained` unless `freeze` is all")
         _check_encoder(self.encoder, self.positions, self.norm)
         given = {name: value for name, value in vars(self).items() if name in names}
         given = {name: value for name, value in given.items() if value is not None}
@@ -151,7 +156,10 @@ class TaggerSettings(OnEncoder, EncoderSettings, TrainerSettings):
                 "a CRF decides on the whole sentence, words behind included, so it is not causal",
                 hint="`crf` no, or without `causal`",
             )
-        refuse_given(self, {"freeze", "layer_decay", "pieces"}, "needs `pretrained`")
+        if self.pretrained is None:
+            needing = {"freeze", "layer_decay", "pieces", "features"}
+            refuse_given(self, needing, "needs `pretrained`")
+        refuse_given(self, {"layer_decay"}, "does nothing with `freeze` all")
         _check_encoder(self.encoder, self.positions, self.norm)
         unit = self.unit or ("char" if pairs else "word")
         by_word = unit == "word"

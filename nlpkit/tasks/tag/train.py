@@ -14,6 +14,7 @@ from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.metrics.spans import score_tags
+from nlpkit.models.finetune_words import WordStates
 from nlpkit.nn.optimizers import AdamW
 from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.registry import TAGGER
@@ -22,6 +23,7 @@ from nlpkit.tasks.tag.check import find_illegal
 from nlpkit.tasks.tag.features import MIX, FeatureExtractor
 from nlpkit.tasks.tag.model import TaggerModel
 from nlpkit.tasks.tag.predictor import INNER_SCHEME, Tagger
+from nlpkit.tasks.tag.pretrained import StatesTagger
 from nlpkit.tasks.tag.settings import TaggerSettings
 from nlpkit.text.conll import Layout, Sentence
 from nlpkit.text.schemes import Scheme, convert, detect_scheme, legal_transitions, tag_parts
@@ -134,8 +136,10 @@ class TaggerRun(AnyTaggerRun):
         *,
         dev: Sequence[Sentence] = (),
         vectors: Vectors | str | os.PathLike[str] | None = None,
+        states: WordStates | None = None,
         device: torch.device | None = None,
     ) -> None:
+        """``states`` of a pre-trained encoder, which stays as it is, stand beside the features."""
         if settings.fine_tune and vectors is None:
             raise UsageError("`fine_tune` needs `vectors`")
         self.vectors = os.fspath(vectors) if isinstance(vectors, str | os.PathLike) else None
@@ -179,11 +183,19 @@ class TaggerRun(AnyTaggerRun):
                 table,
                 legal,
                 parts,
+                0 if states is None else states.size,
+                None if states is None else states.mix,
             ).to(self.device)
+        self.states = None if states is None else states.to(self.device).eval()
+        self._layers = None
+        if self.states is not None:
+            with torch.no_grad():
+                self._layers = self.states.read_layers(tokens)
         scheme = f", {data.scheme} entities" if data.scheme else ""
+        beside = "" if states is None else f"; beside the states of a frozen {states.encoder.kind}"
         self.summary = (
             f"{len(data.sentences):,} sentences, {len(self.extractor.words):,} words, "
-            f"{len(self.tags):,} tags{scheme}"
+            f"{len(self.tags):,} tags{scheme}{beside}"
         )
         self._arrays.features = self.model.prepared(self._arrays.features)
         self.trainer = Trainer(
@@ -230,21 +242,22 @@ class TaggerRun(AnyTaggerRun):
         )
 
     def _loss(self, number: int) -> tuple[torch.Tensor, int]:
-        features, words, tags = self._arrays.batch(self._batches.rows(number))
+        rows = self._batches.rows(number)
+        features, words, tags = self._arrays.batch(rows)
         positions, mask = words.tensors(self.device)
         right, _ = tags.tensors(self.device)
-        return self.model.loss(features, positions, right, mask), int(words.mask.sum())
+        layers = None if self._layers is None else self._layers.pad(rows, mask)
+        loss = self.model.loss(features, positions, right, mask, layers)
+        return loss, int(words.mask.sum())
 
     def tagger(self) -> Tagger:
         """The model as it is now, ready to predict."""
         weights = {name: value.cpu().numpy() for name, value in self.model.weights().items()}
-        return Tagger(
-            self.settings,
-            self.extractor,
-            self.tags,
-            weights,
-            scheme=self.data.scheme,
-            layout=self.data.layout,
+        about: Any = {"scheme": self.data.scheme, "layout": self.data.layout}
+        if self.states is None:
+            return Tagger(self.settings, self.extractor, self.tags, weights, **about)
+        return StatesTagger(
+            self.settings, self.extractor, self.tags, weights, states=self.states, **about
         )
 
     def common_settings(self) -> dict[str, Any]:

@@ -23,16 +23,27 @@ from nlpkit.tasks.tag.settings import ResolvedTagger
 
 
 def check_weights(
-    weights: Weights, settings: ResolvedTagger, extractor: FeatureExtractor, n_tags: int, where: str
+    weights: Weights,
+    settings: ResolvedTagger,
+    extractor: FeatureExtractor,
+    n_tags: int,
+    where: str,
+    state_size: int = 0,
+    layers: int = 1,
 ) -> None:
-    """Refuse weights that are not those of a tagger with these settings, words and tags."""
+    """Refuse weights that are not those of a tagger with these settings, words and tags.
+
+    ``state_size`` and ``layers`` are of an encoder beside the features.
+    """
     if settings.layers > len(weights):
         raise NlpkitError(f"{where} has too few tensors for {settings.layers} layers", hint=AGAIN)
     vectors = weights.get("words.vectors")
     vector_dim = 0
     if extractor.words.vector_words and vectors is not None and vectors.ndim == 2:
         vector_dim = vectors.shape[1]
-    shapes = tensor_shapes(settings, extractor, n_tags, vector_dim)
+    shapes = tensor_shapes(settings, extractor, n_tags, vector_dim, state_size)
+    if layers > 1:
+        shapes |= {"mix.scores": (layers,), "mix.gamma": ()}
     whole = [name for name in shapes if name.endswith("known")]
     sizes = check_tensors(weights, shapes, where, whole=whole)
     for reach in ("near", "far") if settings.linear_features == "yes" else ():
@@ -42,11 +53,15 @@ def check_weights(
 
 
 def tensor_shapes(
-    settings: ResolvedTagger, extractor: FeatureExtractor, n_tags: int, vector_dim: int
+    settings: ResolvedTagger,
+    extractor: FeatureExtractor,
+    n_tags: int,
+    vector_dim: int,
+    state_size: int = 0,
 ) -> dict[str, Shape]:
     """Every tensor by name; ``vector_dim`` is the length of given vectors, 0 without any."""
     size = MIX + (VECTOR_MIX if extractor.words.vector_words else 0)
-    encoder = settings.encoder_config(size)
+    encoder = settings.encoder_config(size + state_size)
     return {
         **within("words.", _word_shapes(settings, extractor, size, vector_dim)),
         **within("encoder.", encoder.shapes()),
