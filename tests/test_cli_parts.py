@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 from pathlib import Path
@@ -12,9 +13,21 @@ from test_help import ALL
 
 from nlpkit.cli.frame import fail, name_flags
 from nlpkit.cli.options import read_config, resolve_inputs, resolve_jobs
-from nlpkit.cli.output import Notes, Writer, write_rows
+from nlpkit.cli.output import Notes, Writer, open_output, write_rows
 from nlpkit.cli.rows import parse_row
 from nlpkit.errors import NlpkitError, UsageError
+
+
+def test_what_was_found_is_shown_before_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "shown"
+    with open(path, "w") as shown:
+        monkeypatch.setattr("sys.stdout", shown)
+        with contextlib.suppress(NlpkitError), open_output("-") as out:
+            out.write("found\n")
+            raise NlpkitError("no more of them")
+        assert path.read_text() == "found\n"
 
 
 def test_settings_from_toml_and_from_the_config_of_a_model(tmp_path: Path) -> None:

@@ -88,7 +88,11 @@ def open_output(path: str) -> Iterator[Writer]:
     if sys.stdout is None:
         raise NlpkitError("standard output is closed", hint="-o FILE")
     stream = sys.stdout.buffer
-    yield Writer(stream)
+    try:
+        yield Writer(stream)
+    except NlpkitError:  # what was found before it is shown before it
+        stream.flush()
+        raise
     stream.flush()
 
 
