@@ -87,24 +87,18 @@ def scatter_text(
 
 def draw_scatter(rows: Sequence[Compared], titles: tuple[str, str], path: str) -> None:
     """The scatter plot as a picture, or as a page to hover over when the name ends in .html."""
-    if path.lower().endswith(".html"):
-        from nlpkit import textio
-        from nlpkit.hoverpage import scatter_page
-
-        notes = [
-            f"{row.token!r}: {math.exp(row.first):.3%} and {math.exp(row.second):.3%}"
-            for row in rows
-        ]
-        places = [(float(x), float(y)) for x, y in _points(rows)]
-        labels = [row.token for row in rows]
-        title = f"{titles[0]}  /  {titles[1]}"
-        textio.write_text(path, scatter_page(title, places, labels, notes, titles))
-        return
-    from nlpkit.plots import figure, save_figure
+    from nlpkit.plots import figure, hover, save_figure
 
     drawn, axes = figure(7, 7)
     points = _points(rows)
-    axes.scatter(points[:, 0], points[:, 1], s=12, color="#2a78c2")
+    dots = axes.scatter(points[:, 0], points[:, 1], s=12, color="#2a78c2")
+    hover(
+        dots,
+        [
+            f"{row.token!r}: {math.exp(row.first):.3%} and {math.exp(row.second):.3%}"
+            for row in rows
+        ],
+    )
     low, high = points.min(), points.max()
     axes.plot([low, high], [low, high], color="#d9dce2", zorder=0)
     for label, point in _labels(rows, points):
@@ -138,17 +132,6 @@ def _labels(rows: Sequence[Compared], points: np.ndarray) -> list[tuple[str, lis
         more = ", ..." if len(names) > _NAMED else ""
         found.append((", ".join(names[:_NAMED]) + more, points[numbers[0]].tolist()))
     return found
-
-
-def check_drawing(path: str) -> None:
-    """Refuse a name that is no picture and no page, before the work is done."""
-    from nlpkit import textio
-    from nlpkit.plots import check_picture
-
-    if path.lower().endswith(".html"):
-        textio.check_writable(path)
-    else:
-        check_picture(path)
 
 
 def _points(rows: Sequence[Compared]) -> np.ndarray:

@@ -6,7 +6,7 @@ import math
 import os
 from typing import Any
 
-from nlpkit.plots import plot_losses, save_figure
+from nlpkit.plots import hover_points, plot_losses, save_figure
 
 DISTANCES, LAYERS = "gradient_by_distance", "gradient_by_layer"
 _LEAST = 1e-12  # below this a logarithmic axis shows nothing
@@ -30,6 +30,8 @@ def draw_curves(curves: Curves, path: str) -> None:
     for name, records in flows.items():
         values = [max(_LEAST, value) for value in records[-1][DISTANCES]]
         axes[1].semilogy(range(len(values)), values, label=name)
+        notes = [f"{name}, {back} back: {value:.3g}" for back, value in enumerate(values)]
+        hover_points(axes[1], list(enumerate(values)), notes)
         for layer in records[-1][LAYERS]:
             points = [
                 (one["step"], max(_LEAST, one[LAYERS][layer]))
@@ -38,6 +40,7 @@ def draw_curves(curves: Curves, path: str) -> None:
             ]
             label = f"{name}, {layer}" if len(flows) > 1 else str(layer)
             axes[2].semilogy(*zip(*points, strict=True), label=label)
+            hover_points(axes[2], points, [f"{label}, step {x}: {y:.3g}" for x, y in points])
     if flows:
         axes[1].set_xlabel("tokens back from the one that is predicted")
         axes[2].set_xlabel("step")

@@ -1,7 +1,11 @@
-"""PNG and SVG files by matplotlib, without a screen and without touching its global state."""
+"""PNG and SVG files by matplotlib, without a screen and without touching its global state.
+
+Every figure can be an HTML page as well, which shows notes on its marks under the pointer.
+"""
 
 from __future__ import annotations
 
+import io
 import os
 import warnings
 from collections.abc import Sequence
@@ -10,7 +14,8 @@ from typing import Any
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
 
-FORMATS = (".png", ".svg", ".pdf")
+PAGE = ".html"
+FORMATS = (".png", ".svg", ".pdf", PAGE)
 
 
 def check_picture(path: str) -> None:
@@ -49,21 +54,65 @@ def label(text: str) -> str:
     return shown.replace("$", "\\$")
 
 
+def hover(marks: Any, notes: Sequence[str]) -> None:
+    """What a page shows under the pointer at each mark: dots, cells of a mesh, or bars."""
+    if isinstance(marks, tuple):
+        for bar, note in zip(marks, notes, strict=True):
+            bar.hover_notes = [note]
+    else:
+        marks.hover_notes = notes
+
+
+def hover_points(axes: Any, points: Sequence[tuple[float, float]], notes: Sequence[str]) -> None:
+    """The same for the points of a line, at which there is nothing else to see."""
+    hover(axes.scatter(*zip(*points, strict=True), s=30, alpha=0.0), notes)
+
+
+def hover_cells(
+    axes: Any, rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]
+) -> None:
+    """The same for the cells of an image, which is one mark: row, column and value of each."""
+    if not rows or not columns:
+        return
+    sides = ([place - 0.5 for place in range(len(side) + 1)] for side in (columns, rows))
+    cells = axes.pcolormesh(*sides, [[0.0] * len(columns)] * len(rows), alpha=0.0)
+    notes = [
+        f"{row} → {column}: {value if isinstance(value, int) else format(value, '.3f')}"
+        for row, shown in zip(rows, values, strict=True)
+        for column, value in zip(columns, shown, strict=True)
+    ]
+    hover(cells, notes)
+
+
 def save_figure(drawn: Any, path: str, dpi: int = 150) -> None:
     """Write a figure atomically, in the format its name asks for; the same data, the same bytes."""
     check_picture(path)
     from matplotlib import rc_context
 
-    kind = os.path.splitext(path)[1][1:].lower()
-    with (
-        warnings.catch_warnings(),
-        rc_context({"svg.hashsalt": "nlpkit"}),
-        textio.atomic_writer(path) as out,
-    ):
+    kind = os.path.splitext(path)[1].lower()
+    with warnings.catch_warnings(), rc_context({"svg.hashsalt": "nlpkit"}):
         # a letter that the font lacks is drawn as a box, and not worth a line each
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
-        metadata = {"Date": None} if kind == "svg" else None
-        drawn.savefig(out, format=kind, dpi=dpi, metadata=metadata)
+        if kind == PAGE:
+            textio.write_text(path, _page(drawn, os.path.basename(path)))
+            return
+        with textio.atomic_writer(path) as out:
+            metadata = {"Date": None} if kind == ".svg" else None
+            drawn.savefig(out, format=kind[1:], dpi=dpi, metadata=metadata)
+
+
+def _page(drawn: Any, name: str) -> str:
+    from matplotlib import rc_context
+
+    from nlpkit.hoverpage import figure_page
+
+    notes = {}
+    for number, artist in enumerate(drawn.findobj(lambda one: hasattr(one, "hover_notes"))):
+        artist.set_gid(f"noted-{number}")
+        notes[f"noted-{number}"] = artist.hover_notes
+    with rc_context({"svg.fonttype": "none"}), io.StringIO() as out:
+        drawn.savefig(out, format="svg", metadata={"Date": None})
+        return figure_page(name, out.getvalue(), notes)
 
 
 def plot_losses(axes: Any, curves: dict[str, list[dict[str, Any]]]) -> None:
@@ -85,6 +134,7 @@ def plot_losses(axes: Any, curves: dict[str, list[dict[str, Any]]]) -> None:
                 title = f"{name}, {label}" if len(curves) > 1 else label
                 style = "-" if key == "loss" else "--"
                 axes.plot(*zip(*points, strict=True), style, label=title)
+                hover_points(axes, points, [f"{title}, {unit} {x}: {y:.4f}" for x, y in points])
                 shown += 1
     if not shown:
         names = ", ".join(curves)

@@ -125,7 +125,7 @@ ENGINES = sorted(
 LAYERS = """
     errors faults samples signals __init__
     settings
-    zstd parallel textplot schema memory
+    zstd parallel textplot schema memory hoverpage
     compression
     textio
     folders manifest npy
@@ -133,7 +133,7 @@ LAYERS = """
     registry
     verify kernels
     text plots
-    hoverpage curves
+    curves
     device openmp
     nn
     training metrics

@@ -21,6 +21,7 @@ import importlib
 import json
 import os
 import pkgutil
+import re
 import runpy
 import select
 import shlex
@@ -203,7 +204,8 @@ def one_thread() -> dict[str, str]:
     from fuzz.commands import find_commands
 
     threaded = [command.name for command in find_commands() if command.find("threads")]
-    return {f"NLPKIT_{name.replace(' ', '_').upper()}_THREADS": "1" for name in threaded}
+    names = (re.sub("[ -]", "_", name).upper() for name in threaded)
+    return {f"NLPKIT_{name}_THREADS": "1" for name in names}
 
 
 def serve(where: str) -> None:

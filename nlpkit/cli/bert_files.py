@@ -79,13 +79,13 @@ def attention(
       $ nlpkit bert attention world.bert "Paris is in France." --layer 1 --head 1
       $ nlpkit bert attention world.bert "Paris is in France." --plot bert.png > weights.jsonl
     """
-    from nlpkit.compare import check_drawing
+    from nlpkit.plots import check_picture
     from nlpkit.pretrained.bert import open_bert
     from nlpkit.tasks.bert.attention import attention_records
 
     chosen = inspect_output.shown_as(format)
     if plot is not None:
-        check_drawing(plot)
+        check_picture(plot)
     records = attention_records(open_bert(model), text, layer, head)
     with open_output("-") as out:
         inspect_output.write_attention(out, records, plot, chosen)

@@ -144,12 +144,13 @@ def compare(
       $ nlpkit bert compare world.bert "Paris is in [MASK]." "Rome is in [MASK]." --plot both.html
     """
     from nlpkit.cli.lm_compare import check_view, write_compared
-    from nlpkit.compare import check_drawing, draw_scatter, scatter_text
     from nlpkit.compare import compare as rank
+    from nlpkit.compare import draw_scatter, scatter_text
+    from nlpkit.plots import check_picture
     from nlpkit.tasks.bert.fill import blank_logs
 
     if plot is not None:
-        check_drawing(plot)
+        check_picture(plot)
     shown = display.shown
     check_view(view, shown)
     bert = open_model(model, use)

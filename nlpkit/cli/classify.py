@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import typer
@@ -10,7 +11,7 @@ from nlpkit import settings as limits
 from nlpkit.cli import encoder_inspect, options
 from nlpkit.cli.flags import argument, flag, with_settings
 from nlpkit.cli.frame import Command, new_app
-from nlpkit.cli.output import Notes, open_output, rows_format
+from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.cli.reports import write_report
 from nlpkit.errors import NlpkitError
@@ -136,13 +137,7 @@ def predict(
     inputs: options.Inputs = None,
     k: int = flag(1, "Show so many labels a text.", "--count", "-n", "-k", min=1, max=limits.MANY),
     threshold: Threshold = 0.0,
-    format: Literal["tsv", "jsonl"] | None = flag(
-        None,
-        "tsv: label and probability, k times; jsonl: one object per text.",
-        "--format",
-        "-f",
-        show_default="tsv",
-    ),
+    format: options.StreamFormat = None,
     output: options.Output = "-",
     quantize: Quantized = None,
     threads: options.EncoderThreads = 0,
@@ -150,27 +145,29 @@ def predict(
     """Label texts, one text per line, as a stream.
 
     A line out for each line in: label, tab, probability, for the k likeliest labels over the
-    threshold. A model of pairs takes two texts with a tab between them, or the keys text and text2.
-    MODEL may be a file of fastText's, .bin or .ftz, which answers as it does there. The keys of
-    jsonl are text and labels, a list of label and probability; a record that came in keeps its
-    other keys. Labels at the start of a line in fastText's form are left out of the text, and an
-    empty line gets no label.
+    threshold. Tables other than tsv have the text in their last column. A model of pairs takes two
+    texts with a tab between them, or the keys text and text2. MODEL may be a file of fastText's,
+    .bin or .ftz, which answers as it does there. The keys of jsonl are text and labels, a list of
+    label and probability; a record that came in keeps its other keys. Labels at the start of a line
+    in fastText's form are left out of the text, and an empty line gets no label.
 
     Examples:
       $ echo "The soup was cold and the waiter rude." | nlpkit classify predict reviews.model
       $ nlpkit classify predict reviews.model -k 2 --json sample_corpora/tales.txt | head -2
     """
     options.calm_threads()
-    from nlpkit.cli.classify_output import write_predictions
+    from nlpkit.cli import classify_output
     from nlpkit.tasks.classify.data import TEXT_NAMES, pair_of, without_labels
     from nlpkit.tasks.classify.fasttext import open_classifier
 
-    chosen = format or "tsv"
+    shown = format or "tsv"
     blocks = options.read_records(inputs, reading, (*TEXT_NAMES, "tokens"))
     classifier = open_classifier(model)
     _make_quick(classifier, quantize, threads)
     pairs = getattr(classifier.settings, "pairs", False)
-    with open_output(output) as out:
+    k = min(k, len(classifier.labels))
+
+    def predicted(out: Writer) -> Iterator[tuple[Any, list[tuple[str, float]], dict[str, Any]]]:
         for block in blocks:
             rows = list(rows_of(block, reading.errors))
             texts: list[Any] = [without_labels(text_of(row, block.source)) for row in rows]
@@ -178,16 +175,21 @@ def predict(
                 where = f"{block.source}: line "
                 both = zip(texts, rows, strict=True)
                 texts = [pair_of(text, row.record, f"{where}{row.line}") for text, row in both]
-            write_predictions(
-                out,
-                classifier,
-                texts,
-                records=[row.record for row in rows],
-                k=k,
-                threshold=threshold,
-                format=chosen,
-            )
+            found = classify_output.predictions(classifier, texts, k=k, threshold=threshold)
+            yield from zip(texts, found, [row.record for row in rows], strict=True)
             out.flush()
+
+    with open_output(output) as out:
+        if shown == "jsonl":
+            for text, found, record in predicted(out):
+                out.write_json(classify_output.prediction_record(text, found, record))
+        else:
+            rows = (
+                classify_output.prediction_row(text, found, k, shown)
+                for text, found, _ in predicted(out)
+            )
+            columns = classify_output.prediction_columns(k)
+            write_rows(out, columns[:-1] if shown == "tsv" else columns, rows, shown)
     cut = getattr(classifier, "cut", 0)
     if cut:
         Notes().warn(f"{cut:,} texts are longer than the model reads, and were cut")
@@ -221,7 +223,7 @@ def evaluate(
     threshold: Threshold = 0.5,
     confusion: bool = flag(False, "Show which label was taken for which."),
     plot: str | None = flag(
-        None, "Draw confusions and calibration to a .png or .svg.", metavar="FILE"
+        None, "Draw confusions and calibration: .png, .svg, .pdf or .html.", metavar="FILE"
     ),
     quantize: Quantized = None,
     threads: options.EncoderThreads = 0,
@@ -285,9 +287,9 @@ def explain(
 ) -> None:
     """Show which words made the decision: how much less sure the model is without each.
 
-    The influence of a word is how far the log-odds of the label fall when it is left out. In tsv
-    each text starts with the line label, probability. The keys of jsonl are text, label,
-    probability and words, a list of word, start, end, influence.
+    The influence of a word is how far the log-odds of the label fall when it is left out. Columns,
+    a row for each word: line, label, probability, word, influence. The keys of jsonl are text,
+    label, probability and words, a list of word, start, end, influence.
 
     Examples:
       $ echo "The soup was cold but I loved the view." | nlpkit classify explain reviews.model
@@ -296,6 +298,7 @@ def explain(
     options.calm_threads()
     from nlpkit.cli import classify_output
     from nlpkit.tasks.classify.data import without_labels
+    from nlpkit.tasks.classify.explain import explain as explain_text
     from nlpkit.tasks.classify.predictor import Classifier
 
     paths = options.resolve_inputs(inputs)
@@ -304,9 +307,21 @@ def explain(
     if label is not None and label not in classifier.labels:
         known = ", ".join(map(on_one_line, classifier.labels.tokens[:20]))
         raise NlpkitError(f"no such label: {on_one_line(label)}", hint=known)
-    chosen = format or classify_output.explain_format()
-    with open_output("-") as out:
-        for line in options.read_lines(paths, reading):
+    shown = format or classify_output.explain_format()
+
+    def explained(out: Writer) -> Iterator[tuple[int, Any, str]]:
+        for number, line in enumerate(options.read_lines(paths, reading), 1):
             if text := without_labels(line):
-                classify_output.write_explanation(out, classifier, text, label, chosen)
+                yield number, explain_text(classifier, text, label), text
             out.flush()
+
+    with open_output("-") as out:
+        if shown not in ("color", "jsonl"):
+            rows = (row for one in explained(out) for row in classify_output.explanation_rows(*one))
+            write_rows(out, classify_output.EXPLAINED, rows, shown)
+            return
+        for _, found, text in explained(out):
+            if shown == "jsonl":
+                out.write_json(classify_output.explanation_record(found, text))
+            else:
+                classify_output.draw_explanation(out, found, text)

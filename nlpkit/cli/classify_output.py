@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nlpkit.cli.output import Writer
 from nlpkit.cli.reports import Section, facts, percent
-from nlpkit.cli.tag_report import confusions, draw_matrix, measures
-from nlpkit.tasks.classify.explain import explain
+from nlpkit.cli.tag_report import calibration_fact, confusions, draw_matrix, measures
 from nlpkit.text.records import with_record
 from nlpkit.text.vocab import on_one_line
-from nlpkit.textplot import sparkline
 
 if TYPE_CHECKING:
+    from nlpkit.tasks.classify.explain import Explanation
     from nlpkit.tasks.classify.fasttext import AnyClassifier
-    from nlpkit.tasks.classify.predictor import Classifier
     from nlpkit.tasks.classify.scores import LabelScores
 
 PAIR = ("text", "text2")
+EXPLAINED = ("line", "label", "probability", "word", "influence")
 MOST_LABELS = 30  # of a confusion matrix
 
 
-def write_predictions(
-    out: Writer,
-    classifier: AnyClassifier,
-    texts: Sequence[Any],
-    *,
-    records: Sequence[dict[str, Any]],
-    k: int,
-    threshold: float,
-    format: str,
-) -> None:
-    """A line for each text with its likeliest labels; a text without a word has none."""
+def prediction_columns(k: int) -> list[str]:
+    """The likeliest label and its probability, then the next ones, and the text.
+
+    >>> prediction_columns(2)
+    ['label', 'probability', 'label2', 'probability2', 'text']
+    """
+    numbers = ["", *map(str, range(2, k + 1))]
+    return [*(f"{name}{n}" for n in numbers for name in ("label", "probability")), "text"]
+
+
+def predictions(
+    classifier: AnyClassifier, texts: Sequence[Any], *, k: int, threshold: float
+) -> list[list[tuple[str, float]]]:
+    """The likeliest labels of each text with their probabilities; none without a word."""
     probabilities = classifier.probabilities(texts)
     names = classifier.labels.tokens
     count = min(k, len(names))
@@ -45,23 +47,36 @@ def write_predictions(
         order = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
     shown = np.take_along_axis(probabilities, order, axis=1)
     shown[[not text.strip() for text in texts]] = -1.0  # below any threshold
-    rows = zip(texts, order.tolist(), shown.tolist(), strict=True)
-    if format == "jsonl":
-        for (text, labels, sure), record in zip(rows, records, strict=True):
-            found = [
-                {"label": names[label], "probability": round(share, 6)}
-                for label, share in zip(labels, sure, strict=True)
-                if share >= threshold
-            ]
-            said = {"text": text} if isinstance(text, str) else dict(zip(PAIR, text, strict=True))
-            out.write_json({**(record or said), "labels": found})
-        return
-    names = list(map(on_one_line, names))
-    lines = []
-    for _, labels, sure in rows:
-        pairs = zip(labels, sure, strict=True)
-        lines.append("\t".join([f"{names[i]}\t{p:.4f}" for i, p in pairs if p >= threshold]))
-    out.write("".join(line + "\n" for line in lines))
+    return [
+        [(names[i], p) for i, p in zip(labels, sure, strict=True) if p >= threshold]
+        for labels, sure in zip(order.tolist(), shown.tolist(), strict=True)
+    ]
+
+
+def prediction_record(
+    text: Any, found: Sequence[tuple[str, float]], record: dict[str, Any]
+) -> dict[str, Any]:
+    """A text with its labels as JSON, and all keys of the record that it came from."""
+    said = {"text": text} if isinstance(text, str) else dict(zip(PAIR, text, strict=True))
+    labels = [{"label": name, "probability": round(share, 6)} for name, share in found]
+    return {**(record or said), "labels": labels}
+
+
+def prediction_row(
+    text: Any, found: Sequence[tuple[str, float]], k: int, format: str
+) -> list[str | None]:
+    """Labels and probabilities by turns, and the text; TSV has as many cells as there are labels.
+
+    >>> prediction_row("Fine.", [("good", 0.75)], 2, "csv")
+    ['good', '0.7500', None, None, 'Fine.']
+    >>> prediction_row("Fine.", [("good", 0.75)], 2, "tsv")
+    ['good', '0.7500']
+    """
+    cells = [cell for name, share in found for cell in (on_one_line(name), f"{share:.4f}")]
+    if format == "tsv":
+        return [*cells]
+    said = text if isinstance(text, str) else "\t".join(text)
+    return [*cells, *[None] * (2 * (k - len(found))), said]
 
 
 def scores_record(scores: LabelScores, *, confusion: bool) -> dict[str, Any]:
@@ -82,7 +97,7 @@ def scores_record(scores: LabelScores, *, confusion: bool) -> dict[str, Any]:
             }
             for name, counts in scores.labels.items()
         },
-        "calibration": [part._asdict() for part in scores.bins],
+        "calibration": [{"texts": n, "confidence": p, "accuracy": a} for n, p, a in scores.bins],
     }
     if confusion:
         record["confusions"] = [[*pair, n] for pair, n in scores.confusions.most_common()]
@@ -91,18 +106,13 @@ def scores_record(scores: LabelScores, *, confusion: bool) -> dict[str, Any]:
 
 def score_sections(scores: LabelScores, *, confusion: bool) -> list[Section]:
     """Scores as tables: facts, a row for each label, confusions."""
-    curve = sparkline([part.accuracy for part in scores.bins])
     sections = [
         facts(
             ("texts", scores.texts),
             ("accuracy", percent(scores.accuracy)),
             ("macro F1", percent(scores.macro_f1)),
             ("micro F1", percent(scores.micro.f1)),
-            (
-                "calibration error",
-                percent(scores.calibration_error),
-                f"{curve} accuracy, least sure to surest",
-            ),
+            calibration_fact(scores.bins),
         ),
         measures("label", scores.labels),
     ]
@@ -117,22 +127,7 @@ def confusion_matrix(scores: LabelScores) -> tuple[list[str], list[list[int]]]:
 
 def draw_scores(scores: LabelScores, path: str) -> None:
     """A picture of the confusions, and beside it how sure and how right decisions are."""
-    draw_matrix(*confusion_matrix(scores), path, beside=lambda axes: draw_calibration(axes, scores))
-
-
-def draw_calibration(axes: Any, scores: LabelScores) -> None:
-    """Accuracy by confidence (a reliability diagram); a dot is as large as its share of texts."""
-    total = max(1, sum(part.texts for part in scores.bins))
-    sure = [part.confidence for part in scores.bins]
-    right = [part.accuracy for part in scores.bins]
-    axes.plot([0, 1], [0, 1], "--", color="#b5bac4", label="as sure as right")
-    axes.plot(sure, right, color="#2a78c2", linewidth=1)
-    sizes = [20 + 300 * part.texts / total for part in scores.bins]
-    axes.scatter(sure, right, s=sizes, color="#2a78c2", alpha=0.7, label="texts, by confidence")
-    axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.05), ylim=(0, 1.05))
-    axes.set_title(f"calibration error {100 * scores.calibration_error:.2f}%")
-    axes.grid(alpha=0.3)
-    axes.legend(loc="upper left", fontsize=8)
+    draw_matrix(*confusion_matrix(scores), path, scores.bins, "texts")
 
 
 def explain_format() -> str:
@@ -140,25 +135,25 @@ def explain_format() -> str:
     return "color" if sys.stdout is not None and sys.stdout.isatty() else "tsv"
 
 
-def write_explanation(
-    out: Writer, classifier: Classifier, text: str, label: str | None, format: str
-) -> None:
-    """One text with the influence of its words."""
-    found = explain(classifier, text, label)
-    words: list[dict[str, Any]] = [
+def explanation_rows(number: int, found: Explanation, text: str) -> Iterator[list[Any]]:
+    """A row for each word of the text in line ``number``, under the columns ``EXPLAINED``."""
+    for (start, end), influence in zip(found.spans, found.influence, strict=True):
+        word, label = on_one_line(text[start:end]), on_one_line(found.label)
+        yield [number, label, found.probability, word, f"{influence:+.4f}"]
+
+
+def explanation_record(found: Explanation, text: str) -> dict[str, Any]:
+    """The same as one object, behind the keys of the record that the text came from."""
+    words = [
         {"word": text[start:end], "start": start, "end": end, "influence": round(influence, 4)}
         for (start, end), influence in zip(found.spans, found.influence, strict=True)
     ]
-    if format == "jsonl":
-        record = {"text": text, "label": found.label, "probability": round(found.probability, 6)}
-        out.write_json(with_record(text, {**record, "words": words}))
-        return
-    if format == "tsv":
-        out.write(f"{on_one_line(found.label)}\t{found.probability:.4f}\n")
-        for word in words:
-            out.write(f"{on_one_line(word['word'])}\t{word['influence']:+.4f}\n")
-        out.write("\n")
-        return
+    record = {"text": text, "label": found.label, "probability": round(found.probability, 6)}
+    return with_record(text, {**record, "words": words})
+
+
+def draw_explanation(out: Writer, found: Explanation, text: str) -> None:
+    """The label, and the text with the influence of its words in colours."""
     strongest = max((abs(influence) for influence in found.influence), default=1.0) or 1.0
     pieces = []
     done = 0

@@ -12,7 +12,7 @@ import difflib
 import functools
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -142,18 +142,32 @@ def draw_seed(args: list[str], variable: str) -> tuple[list[str], int | None]:
 # --- variables ----------------------------------------------------------------------------------
 
 
-def mistyped(prefix: str, params: list[Any], commands: list[str]) -> Iterator[tuple[str, str]]:
-    """Variables of the environment that stand for nothing, each with the nearest that does."""
-    known = [f"{prefix}_{one.name.upper()}" for one in params]
-    others = [f"NLPKIT_{name.upper().replace('-', '_')}" for name in commands]
+def variables(command: Any, prefix: str) -> list[str]:
+    """What stands for the options of a command, or of all commands of a group."""
+    below = getattr(command, "commands", None)
+    if below is None:
+        return [f"{prefix}_{one.name.upper()}" for one in command.params]
+    parts = {f"{prefix}_{name.upper().replace('-', '_')}": one for name, one in below.items()}
+    return [name for part, one in parts.items() for name in variables(one, part)]
+
+
+def mistyped(
+    own: list[str], first: str, others: Iterable[str], group: Callable[[], list[str]]
+) -> Iterator[tuple[str, str]]:
+    """Variables of the environment that stand for nothing, each with the nearest that does.
+
+    ``own`` are those of the command that runs, ``group`` gives those of its neighbours, too, all
+    of which begin with ``first``; those of other commands begin with one of ``others``.
+    """
+    elsewhere = tuple(f"{other}_" for other in others)
     for name in sorted(os.environ):
-        if not name.startswith("NLPKIT_") or name in known or name in PLAIN_VARIABLES:
+        if not name.startswith("NLPKIT_") or name in own or name in PLAIN_VARIABLES:
             continue
-        if name.startswith(f"{prefix}_"):
-            # vectors_evaluate_analogies is no mistyped option of vectors evaluate
-            near = difflib.get_close_matches(name, known, 1, 0.6)
-        elif any(name.startswith(f"{other}_") for other in others):
-            continue  # of another command
-        else:
-            near = difflib.get_close_matches(name, [*known, *PLAIN_VARIABLES[:1]], 1, 0.6)
-        yield name, near[0] if near else ""
+        possible = [*own, LONGEST_LINE_VARIABLE]
+        if name.startswith(f"{first}_"):
+            possible = group()
+        elif name.startswith(elsewhere):
+            continue
+        if name not in possible:
+            near = difflib.get_close_matches(name, possible, 1, 0.6)
+            yield name, near[0] if near else ""

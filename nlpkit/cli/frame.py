@@ -130,8 +130,17 @@ class Command(TyperCommand):
         notes = Notes()
         root = ctx.find_root()
         if root is not ctx and root.auto_envvar_prefix:
-            commands = root.command.list_commands(root)
-            for wrong, near in everywhere.mistyped(ctx.auto_envvar_prefix, self.params, commands):
+            prefixes = {
+                name: f"NLPKIT_{name.upper().replace('-', '_')}" for name in root.command.commands
+            }
+            first = root.invoked_subcommand
+            found = everywhere.mistyped(
+                everywhere.variables(self, ctx.auto_envvar_prefix),
+                prefixes[first],
+                prefixes.values(),
+                lambda: everywhere.variables(root.command.whole(first), prefixes[first]),
+            )
+            for wrong, near in found:
                 notes.warn(f"{wrong} stands for nothing{f': did you mean {near}?' if near else ''}")
         if self._seed is not None:
             notes.say(f"seed {self._seed}")

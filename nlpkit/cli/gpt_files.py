@@ -88,13 +88,13 @@ def attention(
       $ nlpkit gpt attention tales.model "Once upon a time" --layer 1 --head 2
       $ nlpkit gpt attention tales.model "Once upon a time" --plot attention.png > weights.jsonl
     """
-    from nlpkit.compare import check_drawing
+    from nlpkit.plots import check_picture
     from nlpkit.tasks.lm.attention import attention_records
     from nlpkit.tasks.lm.model import GptModel
 
     chosen = inspect_output.shown_as(format)
     if plot is not None:
-        check_drawing(plot)
+        check_picture(plot)
     records = attention_records(GptModel.load(model), text, layer, head)
     with open_output("-") as out:
         inspect_output.write_attention(out, records, plot, chosen)

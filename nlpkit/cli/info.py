@@ -29,7 +29,9 @@ def info(
         metavar="MODEL",
     ),
     layers: bool = flag(False, "Show all layers, not only the first ones."),
-    plot: str | None = flag(None, "Draw the training curve to a .png or .svg.", metavar="FILE"),
+    plot: str | None = flag(
+        None, "Draw the training curve: .png, .svg, .pdf or .html.", metavar="FILE"
+    ),
     verify: bool = flag(False, "Check the SHA-256 of every file and look for NaN instead."),
     format: Literal["table", "tsv", "csv", "jsonl", "markdown"] | None = flag(
         None, "Show it as rows.", "--format", "-f", show_default="a page to read"

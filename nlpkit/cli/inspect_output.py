@@ -26,11 +26,11 @@ Format = Annotated[
     ),
 ]
 MapFormat = Annotated[
-    Literal["map", "jsonl"] | None,
+    Literal["map", "table", "tsv", "csv", "jsonl", "markdown"] | None,
     typer.Option(
         "--format",
         "-f",
-        help="map: shades by row; jsonl: one object per layer and head.",
+        help="map: shades by row; jsonl: one object per layer and head; else a row per weight.",
         show_default="map on a terminal, else jsonl",
     ),
 ]
@@ -126,13 +126,7 @@ def write_attention(
     out: Writer, records: Sequence[dict[str, Any]], plot: str | None, format: str
 ) -> None:
     """Heat maps by head: in the terminal, as a picture or page, as rows or JSON lines."""
-    if plot is not None and plot.lower().endswith(".html"):
-        from nlpkit import textio
-        from nlpkit.hoverpage import heatmap_page
-
-        maps = [(_caption(record), record["tokens"], record["weights"]) for record in records]
-        textio.write_text(plot, heatmap_page("Attention by layer and head", maps))
-    elif plot is not None:
+    if plot is not None:
         from nlpkit.tasks.lm.attention import draw_attention
 
         draw_attention(list(records), plot)
@@ -143,7 +137,7 @@ def write_attention(
     if format != MAP:
         write_records(out, list(_weights(records)), format)
         return
-    out.write(f"a row is a token, its columns are what it looks at: {_legend()}\n")
+    out.write(f"a row is a token, its columns are what it looks at:\n{_legend()}\n")
     for record in records:
         out.write(f"{_caption(record)}\n")
         names = [_plain(token)[:10].rjust(10) for token in record["tokens"]]

@@ -54,15 +54,16 @@ def compare(
       $ nlpkit lm compare 3gram.model "the old _" "the young _" --plot old-young.html
       $ nlpkit lm compare 3gram.model "the _" "a _" --targets king,queen,fox --json
     """
-    from nlpkit.compare import check_drawing, draw_scatter, scatter_text
     from nlpkit.compare import compare as rank
+    from nlpkit.compare import draw_scatter, scatter_text
+    from nlpkit.plots import check_picture
     from nlpkit.tasks.lm.ask import blank_logs
     from nlpkit.tasks.lm.model import TextModel
 
     if (first is None) != (second is None) or (first is None) == (pairs is None):
         raise UsageError("give FIRST and SECOND, or --pairs")
     if plot is not None:
-        check_drawing(plot)
+        check_picture(plot)
         if pairs is not None:
             raise UsageError("--plot draws one pair, not --pairs")
     chosen = rows_format(format)

@@ -33,9 +33,7 @@ class View:
     count: int = flag_field(
         5, "Expected tokens, or units, to show.", "--count", "-n", "-k", low=1, high=1000
     )
-    plot: str | None = flag_field(
-        None, "Draw it: .png, .svg, .pdf; attention also .html.", metavar="FILE"
-    )
+    plot: str | None = flag_field(None, "Draw it: .png, .svg, .pdf or .html.", metavar="FILE")
     format: inspect_output.Format = None
 
     @property
@@ -112,10 +110,7 @@ def check_plot(plot: str | None, show: str) -> None:
         return
     if show in ("steps", "neurons"):
         raise UsageError(f"--plot draws gates, attention and positions, not {show}")
-    if plot.lower().endswith(".html") and show == "attention":
-        textio.check_writable(plot)
-    else:
-        check_picture(plot)
+    check_picture(plot)
 
 
 def run_inspect(

@@ -92,13 +92,15 @@ class LazyGroup(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        entry = COMMANDS.get(ALIASES.get(cmd_name, cmd_name))
-        if entry is None:
+        if ALIASES.get(cmd_name, cmd_name) not in COMMANDS:
             return None
-        module = importlib.import_module(f"nlpkit.cli.{entry.module}")
-        command = typer.main.get_command(_only(module.app, self._following))
+        command = typer.main.get_command(_only(_app(cmd_name), self._following))
         command.name = cmd_name
         return command
+
+    def whole(self, cmd_name: str) -> Any:
+        """A command with all commands below it."""
+        return typer.main.get_command(_app(cmd_name))
 
     def make_context(self, *args: Any, **settings: Any) -> Any:
         with full_disk_is_one_line():
@@ -122,6 +124,12 @@ class LazyGroup(TyperGroup):
         self.commands = dict.fromkeys([*COMMANDS, *ALIASES])  # type: ignore[assignment]
         self._following = args[1] if len(args) > 1 else ""
         return super().resolve_command(ctx, args)
+
+
+def _app(name: str) -> typer.Typer:
+    entry = COMMANDS[ALIASES.get(name, name)]
+    app: typer.Typer = importlib.import_module(f"nlpkit.cli.{entry.module}").app
+    return app
 
 
 def _only(app: typer.Typer, name: str) -> typer.Typer:

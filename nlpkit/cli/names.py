@@ -192,7 +192,9 @@ def report(
     *,
     model: options.Model,
     count: int = flag(1000, "Names to make.", "--count", "-n", min=1, max=100_000),
-    plot: str | None = flag(None, "Draw lengths and letters to a picture.", metavar="FILE"),
+    plot: str | None = flag(
+        None, "Draw lengths and letters: .png, .svg, .pdf or .html.", metavar="FILE"
+    ),
     temperature: options.Temperature = 1.0,
     format: options.RowsFormat = None,
     seed: options.Seed = 1,

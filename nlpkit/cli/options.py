@@ -120,13 +120,17 @@ TextFormat = Annotated[
     ),
 ]
 ExplainFormat = Annotated[
-    Literal["color", "tsv", "jsonl"] | None,
+    Literal["color", "table", "tsv", "csv", "jsonl", "markdown"] | None,
     typer.Option(
         "--format",
         "-f",
-        help="color: the text, words for it green, against it red; tsv: word, influence.",
+        help="color: the text, words for it green, against it red; or rows.",
         show_default="color on a terminal, else tsv",
     ),
+]
+StreamFormat = Annotated[
+    Literal["table", "tsv", "csv", "jsonl", "markdown"] | None,
+    typer.Option("--format", "-f", help="How to show rows.", show_default="tsv"),
 ]
 RowsFormat = Annotated[
     Literal["table", "tsv", "csv", "jsonl", "markdown"] | None,

@@ -50,8 +50,12 @@ def predict(
     inputs: options.Inputs = None,
     terms: str | None = flag(None, "source term<TAB>target term: it must be used.", metavar="FILE"),
     output: options.Output = "-",
-    format: Literal["text", "tsv", "jsonl"] | None = flag(
-        None, "text: answers; tsv: line, score, answer.", "--format", "-f"
+    format: Literal["text", "table", "tsv", "csv", "jsonl", "markdown"] | None = flag(
+        None,
+        "text: answers; else rows of line, score, answer.",
+        "--format",
+        "-f",
+        show_default="text, or tsv with --nbest",
     ),
     quantize: Quantize = "none",
     stats: bool = flag(False, "Say how fast it was, on stderr."),
@@ -89,14 +93,32 @@ def predict(
     translator = open_translator(model, use, quantize)
     counts = _Counts()
     started = time.perf_counter()
-    with open_output(output) as out, memory_advice("a smaller --batch-size or fewer --beams"):
+
+    def answered(out: Writer) -> Iterator[tuple[int, str, Sequence[Answer]]]:
         keys = ("source", *TEXT_KEYS)
         for block in options.read_line_blocks(paths, reading, keys, tables=False):
             for lines in _groups(block):
                 answers = translator.predict(lines, settings, terms=glossary, first=counts.lines)
-                _write_answers(out, translator, lines, answers, shown, settings, counts.lines)
+                numbers = range(counts.lines + 1, counts.lines + len(lines) + 1)
+                yield from zip(numbers, lines, answers, strict=True)
                 counts.add(translator, lines, answers)
                 out.flush()
+
+    with open_output(output) as out, memory_advice("a smaller --batch-size or fewer --beams"):
+        if shown == "jsonl":
+            for _, line, found in answered(out):
+                records = [_record(translator, answer) for answer in found]
+                more = {"nbest": records} if settings.nbest > 1 else {}
+                out.write_json(with_record(line, {"source": line, **records[0], **more}))
+        else:
+            every = ((number, answer) for number, _, found in answered(out) for answer in found)
+            # a line for a line, whatever is in it
+            rows = ((n, one.score, " ".join(one.text.splitlines())) for n, one in every)
+            if shown == "text":
+                for _, _, text in rows:
+                    out.write(f"{text}\n")
+            else:
+                write_rows(out, ("line", "score", "answer"), rows, shown)
     _say_counts(counts, translator, notes)
     if stats:
         seconds = max(time.perf_counter() - started, 1e-9)
@@ -151,29 +173,6 @@ def _say_counts(counts: _Counts, translator: Translator, notes: Notes) -> None:
         notes.warn(f"{counts.incomplete:,} answers lack a term of --terms")
 
 
-def _write_answers(
-    out: Writer,
-    translator: Translator,
-    lines: Sequence[str],
-    answers: Sequence[Sequence[Answer]],
-    shown: str,
-    settings: PredictSettings,
-    first: int,
-) -> None:
-    for number, (line, found) in enumerate(zip(lines, answers, strict=True), first + 1):
-        if shown == "jsonl":
-            records = [_record(translator, answer) for answer in found]
-            more = {"nbest": records} if settings.nbest > 1 else {}
-            out.write_json(with_record(line, {"source": line, **records[0], **more}))
-            continue
-        for answer in found:
-            text = " ".join(answer.text.splitlines())  # a line for a line, whatever is in it
-            if shown == "tsv":
-                out.write(f"{number}\t{answer.score:.4f}\t{text}\n")
-            else:
-                out.write(f"{text}\n")
-
-
 def _record(translator: Translator, answer: Answer) -> dict[str, Any]:
     return {
         "text": answer.text,
@@ -226,9 +225,9 @@ def attention(
     target: str | None = argument(
         None, "What stands for it.", metavar="ANSWER", show_default="the model's answer"
     ),
-    format: Literal["map", "pharaoh", "jsonl"] | None = flag(
+    format: Literal["map", "pharaoh", "table", "tsv", "csv", "jsonl", "markdown"] | None = flag(
         None,
-        "map: a heat map; pharaoh: 0-0 1-2, source-target.",
+        "map: a heat map; pharaoh: 0-0 1-2, source-target; else a row per weight.",
         "--format",
         "-f",
         show_default="map",
@@ -239,7 +238,7 @@ def attention(
 
     Of a Transformer, the mean of the heads of the last layer. In Pharaoh's format each target token
     is aligned with the source token that it looks at most. Keys of --json: source, target (tokens),
-    weights (a row for each target token, which adds up to 1).
+    weights (a row for each target token, which adds up to 1). Columns: target, source, weight.
 
     Examples:
       $ nlpkit seq2seq train sample_corpora/en-ca.tsv -o en-ca.model --max-time 30s
@@ -247,12 +246,13 @@ def attention(
       $ nlpkit seq2seq attention en-ca.model "The old cat sleeps." "El gat vell dorm." -f pharaoh
       $ nlpkit seq2seq attention en-ca.model "The old cat sleeps." --plot alignment.svg
     """
-    from nlpkit.tasks.translate.alignment import check_drawing, draw_alignment, heat_map, pharaoh
+    from nlpkit.plots import check_picture
+    from nlpkit.tasks.translate.alignment import draw_alignment, heat_map, pharaoh
     from nlpkit.tasks.translate.model import Translator
 
     shown = format or "map"
     if plot is not None:
-        check_drawing(plot)
+        check_picture(plot)
     options.use_threads(1)
     translator = Translator.load(model)
     if target is None:
@@ -267,5 +267,12 @@ def attention(
             out.write_json({"source": read, "target": written, "weights": rounded})
         elif shown == "pharaoh":
             out.write(pharaoh(rows) + "\n")
+        elif shown != "map":
+            cells = (
+                (token, seen, weight)
+                for token, row in zip(written, rows, strict=True)
+                for seen, weight in zip(read, row, strict=True)
+            )
+            write_rows(out, ("target", "source", "weight"), cells, shown)
         else:
             out.write_styled(out.safe(heat_map(read, written, rows)) + "\n")

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 FORMATS = ("table", "tsv", "csv", "jsonl", "markdown")
-# What a narrow terminal does without first: names and scores stay.
-DROPPED_FIRST = ("protocol", "low", "high", "coverage", "questions", "support", "note")
+# What a narrow terminal does without, in this order: names and scores stay. Both ends of an
+# interval go together, for one alone says nothing.
+DROPPED_FIRST = (("low", "high"), *zip(("protocol", "coverage", "questions", "support", "note")))
 _GAP = 2
 _NUMBER = re.compile(r"[-+]?[0-9][0-9,]*(\.[0-9]+)?%?|\.")  # a dot is a zero in a matrix
 
@@ -63,11 +64,11 @@ def table(
     """
     cells = [list(row) for row in rows]
     columns = list(columns)
-    for name in DROPPED_FIRST:
-        if name in columns and total_width(columns, cells) > width:
-            place = columns.index(name)
-            columns = [*columns[:place], *columns[place + 1 :]]
-            cells = [[*row[:place], *row[place + 1 :]] for row in cells]
+    for names in DROPPED_FIRST:
+        if total_width(columns, cells) > width:
+            kept = [place for place, name in enumerate(columns) if name not in names]
+            columns = [columns[place] for place in kept]
+            cells = [[row[place] for place in kept] for row in cells]
     numeric = [
         any(row[place] is not None for row in cells)
         and all(row[place] is None or _is_number(row[place]) for row in cells)

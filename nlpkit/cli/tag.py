@@ -142,7 +142,9 @@ def evaluate(
     test: str = argument(..., "Tagged sentences to compare with.", metavar="TEST|PREDICTED"),
     layout: LayoutChoice,
     confusion: bool = flag(False, "Show which tag was taken for which."),
-    plot: str | None = flag(None, "Draw the confusions to a .png or .svg.", metavar="FILE"),
+    plot: str | None = flag(
+        None, "Draw confusions and calibration: .png, .svg, .pdf or .html.", metavar="FILE"
+    ),
     worst: int = flag(0, "Show so many sentences with most mistakes.", min=0, max=limits.MANY),
     threads: options.EncoderThreads = 0,
     format: options.RowsFormat = None,
@@ -153,7 +155,8 @@ def evaluate(
 
     Accuracy over all, known and unknown words; precision, recall and F1 of each tag; for entities
     the F1 by the rule of conlleval: an entity counts when its first word, last word and type are
-    right. The keys of --json are those of the lines, tags and types being objects by name.
+    right. --plot also shows whether the model is as sure as it is right. The keys of --json are
+    those of the lines, tags and types being objects by name.
 
     Examples:
       $ nlpkit tag evaluate pos.model sample_corpora/tagged-test.conllu
@@ -173,11 +176,14 @@ def evaluate(
     if os.path.isdir(model):
         tagger = Tagger.load(model)
         options.use_encoder_threads(tagger, threads)
-        result = evaluate_model(tagger, test, layout, encoding=encoding, errors=errors)
+        wanted = plot is not None
+        result = evaluate_model(
+            tagger, test, layout, encoding=encoding, errors=errors, calibrate=wanted
+        )
     else:
         result = evaluate_files(model, test, layout, encoding=encoding, errors=errors)
     if plot is not None:
-        tag_report.draw_confusions(result.scores, plot)
+        tag_report.draw_scores(result, plot)
     for note in result.notes:
         Notes().warn(note)
     record = tag_report.scores_record(result, confusion=confusion, worst=worst)

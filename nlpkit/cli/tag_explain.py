@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from nlpkit import settings as limits
 from nlpkit.cli import classify_output, options
 from nlpkit.cli.flags import flag, with_settings
-from nlpkit.cli.output import Writer, open_output
+from nlpkit.cli.output import Writer, open_output, write_rows
 from nlpkit.text.records import Reading, with_record
 from nlpkit.text.vocab import on_one_line
+
+if TYPE_CHECKING:
+    from nlpkit.tasks.tag.explain import TagExplanation
+
+EXPLAINED = ("line", "place", "word", "tag", "probability", "hidden", "influence")
 
 
 @with_settings(Reading)
@@ -28,8 +34,9 @@ def explain(
     """Show which words decided a tag: how much less sure the model is when each is hidden.
 
     Lines of text are read, one sentence each. The influence of a word on the tag of another is how
-    far the log-odds of that tag fall when the word is hidden. Keys of jsonl: word, place (from 1),
-    tag, probability, influence (a list of word, influence).
+    far the log-odds of that tag fall when the word is hidden. Columns: line, place (from 1), word,
+    tag, probability, hidden, influence. Keys of jsonl: word, place, tag, probability, influence (a
+    list of word, influence).
 
     Examples:
       $ echo "He said Teddy bears are on sale." | nlpkit tag explain pos.model --word 3
@@ -43,19 +50,34 @@ def explain(
     tagger = Tagger.load(model)
     options.use_encoder_threads(tagger, threads)
     cut = get_tokenizer(tokenizer)
-    chosen = format or classify_output.explain_format()
+    shown = format or classify_output.explain_format()
+
+    def explained(out: Writer) -> Iterator[tuple[int, str, list[str], TagExplanation]]:
+        for number, line in enumerate(options.read_lines(paths, reading), 1):
+            if tokens := cut.tokens(line):
+                places = None if word is None else [word - 1]
+                for found in explain_tags(tagger, tokens, places):
+                    yield number, line, tokens, found
+                out.flush()
+
     with open_output("-") as out:
-        for line in options.read_lines(paths, reading):
-            tokens = cut.tokens(line)
-            if not tokens:
-                continue
-            places = None if word is None else [word - 1]
-            for found in explain_tags(tagger, tokens, places):
-                _write(out, line, tokens, found, chosen)
-            out.flush()
+        if shown not in ("color", "jsonl"):
+            write_rows(
+                out, EXPLAINED, (row for one in explained(out) for row in _rows(*one)), shown
+            )
+            return
+        for _, line, tokens, found in explained(out):
+            _write(out, line, tokens, found, shown)
 
 
-def _write(out: Writer, line: str, tokens: list[str], found: Any, format: str) -> None:
+def _rows(number: int, _: str, tokens: list[str], found: TagExplanation) -> Iterator[list[Any]]:
+    """A row for each word of the sentence that was hidden."""
+    name, tag = on_one_line(tokens[found.place]), on_one_line(found.tag)
+    for hidden, value in zip(map(on_one_line, tokens), found.influence, strict=True):
+        yield [number, found.place + 1, name, tag, found.probability, hidden, f"{value:+.4f}"]
+
+
+def _write(out: Writer, line: str, tokens: list[str], found: TagExplanation, format: str) -> None:
     pairs = list(zip(tokens, found.influence, strict=True))
     if format == "jsonl":
         record = {
@@ -66,15 +88,9 @@ def _write(out: Writer, line: str, tokens: list[str], found: Any, format: str) -
             "influence": [{"word": w, "influence": round(value, 4)} for w, value in pairs],
         }
         out.write_json(with_record(line, record))
-    elif format == "tsv":
-        name = on_one_line(tokens[found.place])
-        out.write(f"{name}\t{on_one_line(found.tag)}\t{found.probability:.4f}\n")
-        for w, value in pairs:
-            out.write(f"{on_one_line(w)}\t{value:+.4f}\n")
-        out.write("\n")
-    else:
-        strongest = max((abs(value) for value in found.influence), default=1.0) or 1.0
-        words = [classify_output.shade(out.safe(w), value / strongest) for w, value in pairs]
-        name = out.safe(on_one_line(tokens[found.place]))
-        share = f"{100 * found.probability:.0f}%"
-        out.write_styled(f"{name}/{out.safe(found.tag)} {share}\t{' '.join(words)}\n")
+        return
+    strongest = max((abs(value) for value in found.influence), default=1.0) or 1.0
+    words = [classify_output.shade(out.safe(w), value / strongest) for w, value in pairs]
+    name = out.safe(on_one_line(tokens[found.place]))
+    share = f"{100 * found.probability:.0f}%"
+    out.write_styled(f"{name}/{out.safe(found.tag)} {share}\t{' '.join(words)}\n")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from nlpkit.cli.output import Writer
 from nlpkit.cli.reports import Section, facts, percent, write_report
+from nlpkit.metrics.calibration import Bin, calibration_error
 from nlpkit.text.vocab import on_one_line
+from nlpkit.textplot import sparkline
 
 if TYPE_CHECKING:
     from nlpkit.metrics.spans import Counts, TagScores
@@ -39,6 +41,8 @@ def score_sections(result: Evaluation, *, confusion: bool, worst: int) -> list[S
         rows.append(("entity F1", percent(scores.entities.f1), found))
         rows.append(("entity precision", percent(scores.entities.precision)))
         rows.append(("entity recall", percent(scores.entities.recall)))
+    if result.bins:
+        rows.append(calibration_fact(result.bins))
     table = scores.tags if scores.entities is None else scores.types
     sections = [facts(*rows), measures("tag", table)]
     if confusion:
@@ -49,6 +53,13 @@ def score_sections(result: Evaluation, *, confusion: bool, worst: int) -> list[S
         title = f"{sentence.where(0)}: {wrong} mistakes"
         sections.append(Section(("token", "right", "predicted"), cells, title))
     return sections
+
+
+def calibration_fact(bins: Sequence[Bin]) -> tuple[str, str, str]:
+    """How far sure and right are from each other, for a report."""
+    curve = sparkline([part.accuracy for part in bins])
+    error = percent(calibration_error(bins))
+    return "calibration error", error, f"{curve} accuracy, least sure to surest"
 
 
 def measures(name: str, counts: dict[str, Any]) -> Section:
@@ -90,6 +101,11 @@ def scores_record(result: Evaluation, *, confusion: bool, worst: int) -> dict[st
     if scores.entities is not None:
         record["entities"] = _record(scores.entities)
         record["types"] = {name: _record(counts) for name, counts in sorted(scores.types.items())}
+    if result.bins:
+        record["calibration_error"] = calibration_error(result.bins)
+        record["calibration"] = [
+            {"tokens": n, "confidence": p, "accuracy": a} for n, p, a in result.bins
+        ]
     if confusion:
         record["confusions"] = [
             [right, found, count] for (right, found), count in scores.confusions.most_common()
@@ -118,32 +134,25 @@ def confusion_matrix(scores: TagScores) -> tuple[list[str], list[list[int]]]:
     return ranked, [[scores.confusions[right, found] for found in ranked] for right in ranked]
 
 
-def draw_confusions(scores: TagScores, path: str) -> None:
-    """A picture of the confusions, each row scaled to its tag's number."""
-    names, rows = confusion_matrix(scores)
-    draw_matrix(names, rows, path)
+def draw_scores(result: Evaluation, path: str) -> None:
+    """A picture of the confusions, and beside it, of a model, how sure and how right tags are."""
+    draw_matrix(*confusion_matrix(result.scores), path, result.bins, "tokens")
 
 
 def draw_matrix(
-    names: list[str],
-    rows: list[list[int]],
-    path: str,
-    *,
-    beside: Callable[[Any], None] | None = None,
+    names: list[str], rows: list[list[int]], path: str, bins: Sequence[Bin], unit: str
 ) -> None:
-    """Counts as a picture: rows are what is right, columns what was predicted.
+    """Counts as a picture, scaled to the row: rows are what is right, columns what was predicted.
 
-    ``beside`` draws another picture to the right of it.
+    Beside it stands the calibration of decisions about a ``unit``, if there are any ``bins``.
     """
-    from nlpkit.plots import label, panels, save_figure
+    from nlpkit.plots import hover_cells, label, panels, save_figure
 
     shares = [[count / max(1, sum(row)) for count in row] for row in rows]
     size = max(4.0, 1.5 + 0.4 * len(names))
-    widths = [size + 1] if beside is None else [size + 1, max(4.0, size)]
-    drawn, (axes, *others) = panels(widths, size)
+    drawn, (axes, *others) = panels([size + 1, max(4.0, size)] if bins else [size + 1], size)
     for panel in others:
-        assert beside is not None
-        beside(panel)
+        draw_calibration(panel, bins, unit)
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     labels = list(map(label, names))
     axes.set_xticks(range(len(names)), labels, rotation=90)
@@ -155,8 +164,27 @@ def draw_matrix(
             if count and len(names) <= 20:
                 color = "white" if shares[i][j] > 0.6 else "black"
                 axes.text(j, i, str(count), ha="center", va="center", color=color, fontsize=7)
+    hover_cells(axes, [f"right {name}" for name in names], names, rows)
     drawn.colorbar(image, ax=axes, label="share of the row")
     save_figure(drawn, path)
+
+
+def draw_calibration(axes: Any, bins: Sequence[Bin], unit: str) -> None:
+    """Accuracy by confidence (a reliability diagram); a dot is as large as its share."""
+    from nlpkit.plots import hover
+
+    total = max(1, sum(part.decisions for part in bins))
+    sure, right = [part.confidence for part in bins], [part.accuracy for part in bins]
+    axes.plot([0, 1], [0, 1], "--", color="#b5bac4", label="as sure as right")
+    axes.plot(sure, right, color="#2a78c2", linewidth=1)
+    sizes = [20 + 300 * part.decisions / total for part in bins]
+    name = f"{unit}, by confidence"
+    dots = axes.scatter(sure, right, s=sizes, color="#2a78c2", alpha=0.7, label=name)
+    hover(dots, [f"{n:,} {unit}: {100 * p:.1f}% sure, {100 * a:.1f}% right" for n, p, a in bins])
+    axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.05), ylim=(0, 1.05))
+    axes.set_title(f"calibration error {percent(calibration_error(bins))}")
+    axes.grid(alpha=0.3)
+    axes.legend(loc="upper left", fontsize=8)
 
 
 def show_check(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -11,9 +12,9 @@ import typer
 
 from nlpkit import modeldir
 from nlpkit.cli import options
-from nlpkit.cli.flags import flag, flag_of, with_settings
+from nlpkit.cli.flags import flag_of, with_settings
 from nlpkit.cli.frame import Command, new_app
-from nlpkit.cli.output import open_output
+from nlpkit.cli.output import Writer, open_output, rows_format, write_rows
 from nlpkit.cli.progress_training import check_place, draw_run
 from nlpkit.text.pipeline import Tokens
 from nlpkit.text.records import TOKEN_KEYS, Reading
@@ -134,9 +135,7 @@ def examples(
     arch: flag_of(Word2VecConfig, "arch") = Arch.SKIPGRAM,  # type: ignore[valid-type]
     window: flag_of(Word2VecConfig, "window") = 2,  # type: ignore[valid-type]
     tokenizing: options.Tokenizing,
-    format: Literal["tsv", "jsonl"] | None = flag(
-        None, "How to show rows.", "--format", "-f", show_default="tsv"
-    ),
+    format: options.RowsFormat = None,
     output: options.Output = "-",
     reading: Reading,
 ) -> None:
@@ -152,23 +151,22 @@ def examples(
     """
     from nlpkit.word2vec.examples import cbow_examples, skipgram_examples
 
-    chosen = format or "tsv"
+    shown = rows_format(format)
     pipeline = Tokens(tokenizing.settings)
     blocks = options.read_plain(inputs, reading, TOKEN_KEYS)
-    with open_output(output) as out:
+    skipgram = arch is Arch.SKIPGRAM
+
+    def found(out: Writer) -> Iterator[tuple[Any, Any]]:
         for block in blocks:
             for line in block.lines(reading.errors):
                 words = pipeline.shown(line)
-                if arch is Arch.SKIPGRAM:
-                    for centre, word in skipgram_examples(words, window):
-                        if chosen == "jsonl":
-                            out.write_json({"centre": centre, "context": word})
-                        else:
-                            out.write(f"{centre}\t{word}\n")
-                else:
-                    for context, centre in cbow_examples(words, window):
-                        if chosen == "jsonl":
-                            out.write_json({"centre": centre, "context": context})
-                        else:
-                            out.write(f"{' '.join(context)}\t{centre}\n")
+                if skipgram:
+                    yield from skipgram_examples(words, window)
+                    continue
+                for context, centre in cbow_examples(words, window):
+                    yield context if shown == "jsonl" else " ".join(context), centre
             out.flush()
+
+    with open_output(output) as out:
+        columns = ("centre", "context") if skipgram else ("context", "centre")
+        write_rows(out, columns, found(out), shown)

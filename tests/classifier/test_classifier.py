@@ -250,7 +250,7 @@ def test_calibration_and_unseen_labels() -> None:
     scores = score_labels([*REVIEWS, Example("the soup was great", ("odd",))], classifier)
     assert scores.labels["odd"].recall == 0.0
     assert 0 <= scores.calibration_error <= 1
-    assert sum(part.texts for part in scores.bins) == len(REVIEWS) + 1
+    assert sum(part.decisions for part in scores.bins) == len(REVIEWS) + 1
     assert scores.macro_f1 == pytest.approx((1.0 + scores.labels["good"].f1) / 3)
 
 

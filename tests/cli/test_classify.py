@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -82,6 +83,11 @@ def test_several_labels(folder: Path) -> None:
 
 def test_evaluate(folder: Path, tmp_path: Path) -> None:
     picture = tmp_path / "c.png"
+    page = tmp_path / "c.html"
+    asked = ("evaluate", str(folder / "data"), str(folder / "data.tsv"), "--plot", str(page))
+    assert run(*asked).exit_code == 0
+    assert "<title>right good → good: 8</title>" in page.read_text()
+    assert "% sure, 100.0% right</title>" in page.read_text()
     result = run(
         "evaluate",
         str(folder / "data"),
@@ -98,6 +104,21 @@ def test_evaluate(folder: Path, tmp_path: Path) -> None:
     assert "never saw count as mistakes: odd" in result.stderr
 
 
+def test_predictions_in_every_format(folder: Path) -> None:
+    ask = ("predict", str(folder / "data"), "-k", "2", "--threshold", "0.01", "--format")
+    texts = "the soup was great, a treat\n\n"
+    plain = run(*ask, "tsv", "--header", input=texts).stdout.splitlines()
+    assert plain[0].split("\t") == ["label", "probability", "label2", "probability2"]
+    assert plain[2] == ""
+    names, first, second = csv.reader(run(*ask, "csv", "--header", input=texts).stdout.splitlines())
+    assert names == ["label", "probability", "label2", "probability2", "text"]
+    assert first[:4] == plain[1].split("\t")
+    assert first[4] == texts.splitlines()[0]
+    assert second == [""] * 5
+    assert run(*ask, "markdown", input=texts).stdout.splitlines()[2].endswith("a treat |")
+    assert run(*ask, "table", input=texts).stdout.splitlines()[2].split()[0] == first[0]
+
+
 def test_explain(folder: Path) -> None:
     record = json.loads(
         run("explain", str(folder / "data"), "--json", input="Pie was great").stdout
@@ -106,7 +127,8 @@ def test_explain(folder: Path) -> None:
     best = max(record["words"], key=lambda word: word["influence"])
     assert (best["word"], best["start"]) == ("great", 8)
     plain = run("explain", str(folder / "data"), input="was great\n").stdout
-    assert plain.startswith("good\t")
+    assert [line.split("\t")[:4:3] for line in plain.splitlines()] == [["1", "was"], ["1", "great"]]
+    assert plain.splitlines()[1].split("\t")[1] == "good"
     colored = run("explain", str(folder / "data"), "-f", "color", input="was great\n").stdout
     assert "\x1b[1;32mgreat\x1b[0m" in colored
     wrong = run("explain", str(folder / "data"), "--label", "fine", input="x\n")
@@ -184,7 +206,7 @@ def test_labels_that_break_lines_are_written_with_escapes(tmp_path: Path) -> Non
     warning = run("evaluate", model, str(tmp_path / "odd.jsonl")).stderr
     assert warning == "warning: labels that training never saw count as mistakes: x\\ny\n"
     assert run("explain", model, "--label", "q\nr", input="x").stderr.count("\n") == 1
-    assert run("explain", model, "--label", "a\nb", input="x").stdout.startswith("a\\nb\t")
+    assert run("explain", model, "--label", "a\nb", input="x").stdout.startswith("1\ta\\nb\t")
 
 
 def test_a_pattern_belongs_to_the_model(folder: Path, tmp_path: Path) -> None:

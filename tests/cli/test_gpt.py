@@ -329,8 +329,9 @@ def test_another_recipe_than_that_of_the_first_weights_is_refused(
 def test_attention_as_a_heat_map_of_characters(folder: Path, tmp_path: Path) -> None:
     flags = ["--layer", "1", "--head", "2"]
     shown = run("attention", str(folder / "char"), "To be", *flags, "--format", "map").stdout
-    legend, caption, *rows = shown.splitlines()
+    _, legend, caption, *rows = shown.splitlines()
     assert "'█' 80-100%" in legend
+    assert max(map(len, shown.splitlines())) <= 80
     assert caption == "layer 1, head 2"
     assert [row.split()[0] for row in rows] == ["T", "o", "␣", "b", "e"]
     assert rows[0].endswith("██")  # the first token has itself to look at, and nothing else
@@ -338,6 +339,10 @@ def test_attention_as_a_heat_map_of_characters(folder: Path, tmp_path: Path) -> 
     out = run("attention", str(folder / "char"), "To be", *flags, "--plot", str(page)).stdout
     assert json.loads(out)["head"] == 2
     assert page.read_text().startswith("<!doctype html>")
+    assert "<title>b → ␣" not in page.read_text()
+    assert "<title>b →  : 0." in page.read_text()
+    cells = run("attention", str(folder / "char"), "To be", *flags, "-f", "csv").stdout
+    assert cells.startswith("1,2,T,T,1.0000\n1,2,o,T,")
     both = run("attention", str(folder / "char"), "To be", "--json", "--format", "map")
     assert both.exit_code == 2
 

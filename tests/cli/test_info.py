@@ -161,6 +161,10 @@ def test_the_curve_is_drawn(run: Runner, made: Path) -> None:
     run.ok("info", str(made / "demo.model"), "--plot", "curve.svg", "-o", "said.txt")
     picture = (run.folder / "curve.svg").read_text()
     assert "demo.model" in picture  # the title, which stands beside the path of its letters
+    run.ok("info", str(made / "demo.model"), "--plot", "curve.html", "-o", "said.txt", "--quiet")
+    page = (run.folder / "curve.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "<title>training, " in page
     assert "no training curve" in run.fails("info", str(made / "words.vocab"), "--plot", "c.png")
 
 

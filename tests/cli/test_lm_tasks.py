@@ -270,6 +270,10 @@ def test_a_word_that_decides_has_the_most_influence_on_its_own_tag(
     ]
     assert sum(own) / len(own) > sum(others) / len(others)
     one = warm.ok(labelled, "tag", "explain", "pos.model", "--word", "3", input=sentence)
-    assert one.startswith("dog\t")
+    assert one.startswith("1\t3\tdog\t")
+    named = ("tag", "explain", "pos.model", "--word", "3", "--header", "-f", "csv")
+    header, *found = warm.ok(labelled, *named, input=sentence).splitlines()
+    assert header == "line,place,word,tag,probability,hidden,influence"
+    assert [line.split(",")[5] for line in found] == sentence.split()
     refused = warm.run(labelled, "tag", "explain", "pos.model", "--word", "9", input=sentence)
     assert refused.code == 1

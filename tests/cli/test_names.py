@@ -49,6 +49,9 @@ def test_train_sample_score_and_report_work_together(folder: Path) -> None:
     report = run("report", str(folder / "gpt"), "-n", "20", "--plot", str(picture), "--json")
     assert json.loads(report.stdout)["samples"] == 20
     assert picture.stat().st_size > 1000
+    page = folder / "report.html"
+    assert run("report", str(folder / "gpt"), "-n", "20", "--plot", str(page)).exit_code == 0
+    assert "% of training names</title>" in page.read_text()
     assert "length\tsamples\ttraining names" in run("report", str(folder / "gpt"), "-n", "5").stdout
     drawn = run("report", str(folder / "gpt"), "-n", "5", "--format", "table").stdout
     assert "▇▇" in drawn

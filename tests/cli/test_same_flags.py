@@ -54,6 +54,7 @@ LONG = {
 HOW_MANY = {"--count", "--max-tokens"}  # long names of -n
 WRITES_TOKENS = {"lm sample", "lm novelty", "gpt sample", "gpt answer", "gpt evaluate"}
 READS_TEXT = {"auto", "text", "jsonl", "csv", "tsv"}
+ROWS = {"table", "tsv", "csv", "markdown"}  # who has one has all
 OTHER_INPUT = {"tag predict"}  # its input may be columns, too
 
 
@@ -80,8 +81,8 @@ def test_every_command_keeps_the_conventions(name: str) -> None:
     if "format" in params and name not in HIDES_FORMAT:
         offered = set(get_args(params["format"].type_descriptor.annotation))
         assert "jsonl" in offered
-        if "table" in offered:
-            assert offered == set(tables.FORMATS)
+        if offered & ROWS:
+            assert offered >= set(tables.FORMATS)
     if "encoding" in params:
         assert params["encoding"].default == "utf-8"
         assert "errors" in params
@@ -147,7 +148,12 @@ def test_a_table_keeps_names_whole_and_drops_intervals_on_a_narrow_terminal() ->
     wide = tables.table(columns, rows, width=80)
     narrow = tables.table(columns, rows, width=46)
     assert "low" in wide
-    assert "low" not in narrow
+    assert narrow.splitlines()[0].split() == ["section", "correct", "accuracy"]
+    # one column too narrow: both ends of the interval go, and nothing else
+    slightly = tables.table(
+        [*columns, "note"], [[*rows[0], "x"]], width=width_of(wide[: wide.index("\n")]) + 5
+    )
+    assert slightly.splitlines()[0].split() == ["section", "correct", "accuracy", "note"]
     assert "capital-common-countries" in narrow
     assert max(map(len, narrow.splitlines())) <= 46
 
@@ -189,6 +195,23 @@ def test_a_mistyped_variable_is_named_with_the_nearest_right_one(run: Runner) ->
         "warning: NLPKIT_TOKENIZE_LOWR stands for nothing: did you mean NLPKIT_TOKENIZE_LOWER?\n"
     )
     assert run("tokenize", "-q", input="A\n", env=env).err == ""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("NLPKIT_VOCAB_BILD_LOWER", "NLPKIT_VOCAB_BUILD_LOWER"),  # no command of the group
+        ("NLPKIT_VOCAB_BUILD_LOWR", "NLPKIT_VOCAB_BUILD_LOWER"),  # of a neighbour
+        ("NLPKIT_VOCAB_STATS_FROMAT", "NLPKIT_VOCAB_STATS_FORMAT"),
+        ("NLPKIT_VOKAB_STATS_FORMAT", "NLPKIT_VOCAB_STATS_FORMAT"),
+    ],
+)
+def test_a_mistyped_command_in_a_variable_is_named_too(
+    run: Runner, made: Path, wrong: str, right: str
+) -> None:
+    env = {wrong: "1", "NLPKIT_VOCAB_MERGE_OUTPUT": "-", "NLPKIT_W2V_TRAIN_DIM": "3"}
+    found = run("vocab", "stats", str(made / "words.vocab"), env=env).err
+    assert found == f"warning: {wrong} stands for nothing: did you mean {right}?\n"
 
 
 def test_output_of_any_command_goes_to_a_file_that_appears_whole(run: Runner, made: Path) -> None:

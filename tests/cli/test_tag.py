@@ -127,6 +127,16 @@ def test_evaluate_a_model_and_two_files(folder: Path, tmp_path: Path) -> None:
     assert report["known_tokens"] == report["tokens"] == 28
     predicted = tmp_path / "predicted"
     predicted.write_text((NER * 4).replace("Bob\tNNP\tB-PER", "Bob\tNNP\tO", 1))
+    page = tmp_path / "c.html"
+    sure = run("evaluate", str(folder / "ner"), data, "--json", "--plot", str(page)).stdout
+    bins = json.loads(sure)["calibration"]
+    assert sum(part["tokens"] for part in bins) == 28
+    assert all(part["accuracy"] == 1 for part in bins)
+    assert json.loads(sure)["calibration_error"] == pytest.approx(
+        sum(part["tokens"] * (1 - part["confidence"]) for part in bins) / 28
+    )
+    assert "<title>right B-PER → B-PER: " in page.read_text()
+    assert " tokens: " in page.read_text()
     picture = tmp_path / "c.svg"
     result = run(
         "evaluate", data, str(predicted), "--worst", "1", "--confusion", "--plot", str(picture)

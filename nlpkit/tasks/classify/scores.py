@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from nlpkit.metrics.calibration import Bin, calibration, calibration_error
 from nlpkit.metrics.spans import Counts
 from nlpkit.nn.inference import Floats
 from nlpkit.tasks.classify.data import Example
 from nlpkit.tasks.classify.fasttext import AnyClassifier
-
-BINS = 10
-
-
-class Bin(NamedTuple):
-    """Decisions of like confidence: how many, how sure on average, how often right."""
-
-    texts: int
-    confidence: float
-    accuracy: float
 
 
 @dataclass
@@ -54,9 +45,7 @@ class LabelScores:
     @property
     def calibration_error(self) -> float:
         """The mean gap between how sure and how right, weighted by number (ECE)."""
-        total = sum(part.texts for part in self.bins)
-        gaps = sum(part.texts * abs(part.confidence - part.accuracy) for part in self.bins)
-        return gaps / total if total else 0.0
+        return calibration_error(self.bins)
 
 
 def decide(
@@ -113,9 +102,4 @@ def _calibration(
         best = probabilities.argmax(axis=1)
         rows = np.arange(len(examples))
         sure, hit = probabilities[rows, best], true[rows, best]
-    places = np.minimum((sure * BINS).astype(int), BINS - 1)
-    return [
-        Bin(int(chosen.sum()), float(sure[chosen].mean()), float(hit[chosen].mean()))
-        for chosen in (places == place for place in range(BINS))
-        if chosen.any()
-    ]
+    return calibration(sure, hit)

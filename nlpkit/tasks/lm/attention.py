@@ -80,7 +80,7 @@ def draw_attention(records: list[dict[str, Any]], path: str) -> None:
     """A grid of heat maps: a row for each layer, a column for each head."""
     from matplotlib.figure import Figure
 
-    from nlpkit.plots import label, save_figure
+    from nlpkit.plots import hover_cells, label, save_figure
 
     layers = sorted({record["layer"] for record in records})
     heads = sorted({record["head"] for record in records})
@@ -89,11 +89,11 @@ def draw_attention(records: list[dict[str, Any]], path: str) -> None:
     for record in records:
         axes = grid[layers.index(record["layer"])][heads.index(record["head"])]
         width = len(record["tokens"])
-        axes.imshow(
-            [row + [0.0] * (width - len(row)) for row in record["weights"]], vmin=0, cmap="Blues"
-        )
+        weights = [row + [0.0] * (width - len(row)) for row in record["weights"]]
+        axes.imshow(weights, vmin=0, cmap="Blues")
         axes.set_title(f"layer {record['layer']}, head {record['head']}", fontsize=8)
         labels = [label(token).replace(" ", "␣") for token in record["tokens"]]
         axes.set_xticks(range(width), labels, rotation=90, fontsize=6)
         axes.set_yticks(range(width), labels, fontsize=6)
+        hover_cells(axes, record["tokens"], record["tokens"], weights)
     save_figure(drawn, path)

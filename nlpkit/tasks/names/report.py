@@ -61,7 +61,7 @@ def draw(record: dict[str, Any], path: str) -> None:
     """Lengths and letters as two bar charts in one picture."""
     from matplotlib.figure import Figure
 
-    from nlpkit.plots import label, save_figure
+    from nlpkit.plots import hover, label, save_figure
 
     drawn = Figure(figsize=(10, 7), layout="constrained")
     for axes, title in zip(drawn.subplots(2), ("lengths", "letters"), strict=True):
@@ -69,7 +69,10 @@ def draw(record: dict[str, Any], path: str) -> None:
         places = np.arange(len(shares))
         for shift, name, column in ((-0.2, "samples", 0), (0.2, "training names", 1)):
             heights = [pair[column] for pair in shares.values()]
-            axes.bar(places + shift, heights, 0.4, label=name, color=COLOURS[column])
+            bars = axes.bar(places + shift, heights, 0.4, label=name, color=COLOURS[column])
+            hover(
+                bars, [f"{value}: {pair[column]:.1%} of {name}" for value, pair in shares.items()]
+            )
         axes.set_xticks(places, list(map(label, shares)))
         axes.set_title(title)
         axes.set_xlabel("characters in a name" if title == "lengths" else "character")

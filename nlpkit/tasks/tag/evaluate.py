@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from nlpkit.errors import NlpkitError
+from nlpkit.metrics.calibration import Bin, calibration
 from nlpkit.metrics.spans import TagScores, score_tags
 from nlpkit.tasks.tag.layouts import LayoutChoice
 from nlpkit.tasks.tag.predictor import Tagger
@@ -22,6 +25,7 @@ class Evaluation:
     sentences: list[Sentence]  # with the right tags
     predicted: list[list[str]]
     notes: list[str] = field(default_factory=list)
+    bins: list[Bin] = field(default_factory=list)  # of a model, if they were asked for
 
     def worst(self, count: int) -> Iterator[tuple[Sentence, list[str], int]]:
         """The sentences with the most mistakes: sentence, predicted tags, mistakes."""
@@ -36,9 +40,15 @@ class Evaluation:
 
 
 def evaluate_model(
-    tagger: Tagger, test: str, choice: LayoutChoice, *, encoding: str, errors: str
+    tagger: Tagger,
+    test: str,
+    choice: LayoutChoice,
+    *,
+    encoding: str,
+    errors: str,
+    calibrate: bool = False,
 ) -> Evaluation:
-    """Tag the sentences of a file and compare."""
+    """Tag the sentences of a file and compare; ``calibrate`` takes longer."""
     if tagger.layout.format == "conllu":
         column = f"{tagger.layout.tag_column + 1}:{tagger.layout.key}"
         choice = replace(choice, usual_column=column)
@@ -50,7 +60,21 @@ def evaluate_model(
         for sentence in sentences
     ]
     scores = score_tags([sentence.tags for sentence in sentences], predicted, known)
-    return Evaluation(scores, sentences, predicted, _unseen(tagger, sentences))
+    bins = _calibration(tagger, sentences) if calibrate else []
+    return Evaluation(scores, sentences, predicted, _unseen(tagger, sentences), bins)
+
+
+def _calibration(tagger: Tagger, sentences: list[Sentence]) -> list[Bin]:
+    """How sure of its tags a tagger is, and how often they are right, token by token."""
+    sure: list[float] = []
+    right: list[bool] = []
+    for sentence, scores in zip(
+        sentences, tagger.scores([sentence.tokens for sentence in sentences]), strict=True
+    ):
+        tags, each, _ = tagger.probabilities(scores)
+        sure += each
+        right += [tag == wanted for tag, wanted in zip(tags, sentence.tags, strict=True)]
+    return calibration(np.array(sure), np.array(right, bool))
 
 
 def _with_tags(sentences: list[Sentence], name: str) -> list[Sentence]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import unicodedata
 from collections.abc import Sequence
 
-from nlpkit import textio
-from nlpkit.plots import FORMATS, check_picture, label, save_figure
+from nlpkit.plots import hover_cells, label, save_figure
 
 _SHADES = " ░▒▓█"
 _CELL = 2  # columns of a terminal for a source token
@@ -66,20 +64,8 @@ def heat_map(source: Sequence[str], target: Sequence[str], weights: Rows) -> str
     return "\n".join(lines)
 
 
-def check_drawing(path: str) -> None:
-    """Refuse a name that no drawing can have, before the work is done."""
-    if path.lower().endswith((".html", ".htm")):
-        textio.check_writable(path)
-    else:
-        check_picture(path)
-
-
 def draw_alignment(source: Sequence[str], target: Sequence[str], weights: Rows, path: str) -> None:
     """The heat map as a picture or, for a name that ends in .html, a page."""
-    if path.lower().endswith((".html", ".htm")):
-        textio.write_text(path, _page(source, target, weights))
-        return
-    assert path.lower().endswith(FORMATS)
     from matplotlib.figure import Figure
 
     drawn = Figure(
@@ -94,25 +80,5 @@ def draw_alignment(source: Sequence[str], target: Sequence[str], weights: Rows, 
         labels = list(map(label, tokens))
         set_ticks(range(len(tokens)), labels, rotation=turn, fontsize=9)
     axes.xaxis.tick_top()
+    hover_cells(axes, target, source, weights)
     save_figure(drawn, path)
-
-
-def _page(source: Sequence[str], target: Sequence[str], weights: Rows) -> str:
-    head = "".join(f"<th>{html.escape(token)}</th>" for token in source)
-    body = "".join(
-        f"<tr><th>{html.escape(token)}</th>"
-        + "".join(
-            f'<td style="background:rgba(8,81,156,{value:.3f})" title="{value:.3f}"></td>'
-            for value in row
-        )
-        + "</tr>\n"
-        for token, row in zip(target, weights, strict=True)
-    )
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Alignment</title>\n'
-        "<style>body{font-family:sans-serif}td{width:1.6em;height:1.4em;border:1px solid #eee}"
-        "thead th{writing-mode:vertical-rl;font-weight:normal;text-align:right}"
-        "tbody th{font-weight:normal;text-align:right;padding-right:.5em}</style></head><body>\n"
-        f"<table><thead><tr><th></th>{head}</tr></thead><tbody>\n{body}</tbody></table>\n"
-        "</body></html>\n"
-    )
