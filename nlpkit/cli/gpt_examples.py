@@ -12,7 +12,7 @@ from nlpkit.cli.flags import argument, flag_field, with_settings
 from nlpkit.cli.output import open_output, rows_format
 from nlpkit.cli.reports import facts, write_report
 from nlpkit.errors import NlpkitError
-from nlpkit.text.records import with_record
+from nlpkit.text.records import row_lines, with_record
 
 if TYPE_CHECKING:
     from nlpkit.tasks.lm.examples import Example
@@ -42,7 +42,7 @@ def answer(
     *,
     model: options.Model,
     prompts: str = argument(
-        textio.STDIN, "JSON lines with prompt; - is standard input.", metavar="PROMPTS"
+        textio.STDIN, "JSON lines, CSV or TSV with prompt; - is standard input.", metavar="PROMPTS"
     ),
     format: options.TextFormat = None,
     asking: Asking,
@@ -71,7 +71,7 @@ def evaluate(
     *,
     model: options.Model,
     examples: str = argument(
-        textio.STDIN, "JSON lines with prompt and completion.", metavar="EXAMPLES"
+        textio.STDIN, "JSON lines, CSV or TSV with prompt and completion.", metavar="EXAMPLES"
     ),
     asking: Asking,
     format: options.RowsFormat = None,
@@ -105,7 +105,7 @@ def _answers(
     path: str, prompts: str, asking: Asking, use: options.Use, *, known: bool
 ) -> list[tuple[Example, str]]:
     """Each example with what the model says; ``known`` are those that have a completion."""
-    from nlpkit.tasks.lm.examples import read_examples
+    from nlpkit.tasks.lm.examples import read_examples, template_names
     from nlpkit.tasks.lm.model import GptModel
     from nlpkit.tasks.lm.train_examples import answer_prompts
 
@@ -113,7 +113,8 @@ def _answers(
     text = None if template is None else "".join(b.text() for b in textio.read_blocks([template]))
     if text is not None and "{" not in text:
         raise NlpkitError(f"{template} names no key", hint="{question} where the question stands")
-    lines = textio.read_lines(options.resolve_inputs([prompts]))
+    (source,) = options.resolve_inputs([prompts])
+    lines = row_lines(source, ("prompt",) if text is None else template_names(text))
     name = textio.source_name(prompts)
     examples = read_examples(lines, name, answers=known, template=text)
     model = GptModel.load(path)

@@ -12,7 +12,7 @@ from nlpkit.cli.flags import flag, with_settings
 from nlpkit.cli.lm_train import Init, SampleTokens, start_run
 from nlpkit.errors import UsageError
 from nlpkit.tasks.lm.settings import GptSettings, LmSettings
-from nlpkit.text.records import Reading
+from nlpkit.text.records import Reading, row_lines
 
 
 @with_settings(GptSettings, options.Training, Reading)
@@ -32,7 +32,7 @@ def train(
     ),
     examples: str | None = flag(
         None,
-        "Learn from JSON lines with prompt and completion instead of text.",
+        "Learn from JSON lines or CSV with prompt and completion instead of text.",
         metavar="FILE",
         rich_help_panel=limits.DATA,
     ),
@@ -63,9 +63,8 @@ def train(
     def make(where: dict[str, Any]) -> Any:
         more = {"tokenizer": tokenizer, "init": init, **where}
         if examples is not None:
-            lines = textio.read_lines(
-                options.resolve_inputs([examples]), encoding=reading.encoding, errors=reading.errors
-            )
+            (path,) = options.resolve_inputs([examples])
+            lines = row_lines(path, ("prompt",), encoding=reading.encoding, errors=reading.errors)
             found = read_examples(lines, textio.source_name(examples))
             return ExamplesRun(found, LmSettings(**vars(settings)), **more)
         blocks = options.read_plain(text, reading)

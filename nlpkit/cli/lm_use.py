@@ -16,7 +16,7 @@ from nlpkit.cli.output import Notes, Writer, open_output
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.generate.settings import SamplingSettings
 from nlpkit.tasks.lm.settings import WritingSettings
-from nlpkit.text.records import TEXT_KEYS, Reading, with_record
+from nlpkit.text.records import TEXT_KEYS, Reading, row_lines, with_record
 
 if TYPE_CHECKING:
     from nlpkit.tasks.lm.model import Continuation, TextModel
@@ -153,9 +153,10 @@ def _prompts(request: Request, reading: Reading) -> list[str]:
     if request.prompts is not None:
         from nlpkit.tasks.lm.examples import read_examples
 
-        paths = options.resolve_inputs([request.prompts])
+        (path,) = options.resolve_inputs([request.prompts])
+        rows = row_lines(path, ("prompt",))
         name = textio.source_name(request.prompts)
-        return [one.prompt for one in read_examples(textio.read_lines(paths), name, answers=False)]
+        return [one.prompt for one in read_examples(rows, name, answers=False)]
     if request.prompt == textio.STDIN:
         keys = ("prompt", *TEXT_KEYS)
         lines = list(options.read_lines([textio.STDIN], reading, keys))

@@ -19,7 +19,8 @@ Pairs = Annotated[
     str | None,
     typer.Argument(
         metavar="PAIRS",
-        help="source<TAB>target a line, or JSON lines with source and target; - is standard input.",
+        help="source<TAB>target a line; JSON lines, CSV or TSV with source and target; - is "
+        "standard input.",
     ),
 ]
 SourceFile = Annotated[

@@ -16,6 +16,7 @@ from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.frame import Command, new_app
 from nlpkit.cli.output import Notes, check_output, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
+from nlpkit.text.records import row_lines
 from nlpkit.vectors.settings import EVALUATION, AnalogyMethod, EvaluationSettings
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def analogies(
     shown, notes = rows_format(format), Notes()
     if items is not None:
         check_output(items)
-    questions = read_questions(textio.read_lines(file), file)
+    questions = read_questions(row_lines(file, ("a", "b", "c", "d")), file)
     settings = EvaluationSettings(restrict=restrict, method=method, fold_case=not keep_case)
     report = evaluate_analogies(shared.open_vectors(model, notes), questions, settings)
     notes.say(f"protocol: {report.protocol}")

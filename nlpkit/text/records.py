@@ -128,7 +128,7 @@ def read_records(
         if reading.input == "auto":
             say(f"{first.source}: {_NAMES[form]}, {_which(form, wanted)} (if not: --input text)")
         if form != "jsonl":
-            blocks = _table_blocks(blocks, _DELIMITERS[form], wanted, reading)
+            blocks = _table_blocks(blocks, _DELIMITERS[form], wanted, reading.errors)
         elif _OBJECTS.match(first.data):
             blocks = array_blocks(blocks, reading.errors)
         for block in blocks:
@@ -196,7 +196,7 @@ def detect(path: str, first: TextBlock, reading: Reading, keys: tuple[str, ...] 
 
 
 def _table_blocks(
-    blocks: Iterable[TextBlock], delimiter: str, keys: tuple[str, ...], reading: Reading
+    blocks: Iterable[TextBlock], delimiter: str, keys: tuple[str, ...], errors: str
 ) -> Iterator[TextBlock]:
     """CSV or TSV as blocks of JSON lines; a row that goes on in the next block waits for it."""
     waiting: list[str] = []
@@ -206,7 +206,7 @@ def _table_blocks(
     source, first_line = "", 1
     for block in blocks:
         source, first_line = block.source, block.first_line - len(waiting)
-        lines = [*waiting, *(f"{line}\n" for line in block.lines(reading.errors))]
+        lines = [*waiting, *(f"{line}\n" for line in block.lines(errors))]
         rows, waiting = _parse_rows(lines, delimiter, source, first_line, is_last=False)
         if not header and rows:
             header = _header(rows[0][1], keys, source)
@@ -223,6 +223,48 @@ def _table_blocks(
         first_line += len(lines) - len(waiting)
     if waiting:
         _parse_rows(waiting, delimiter, source, first_line, is_last=True)
+
+
+def tables_as_json(
+    blocks: Iterable[TextBlock],
+    keys: Iterable[str],
+    errors: str = "strict",
+    forms: tuple[str, ...] = ("csv", "tsv"),
+) -> Iterator[TextBlock]:
+    """CSV and TSV whose header has all ``keys`` as JSON lines; anything else as it is.
+
+    For files of rows, of which every reader takes JSON lines.
+
+    >>> blocks = [TextBlock(b"id,a,b\\n1,x,\\"y,z\\"\\n", "rows.csv", 1)]
+    >>> next(tables_as_json(blocks, ("a", "b"))).data
+    b'{"id": "1", "a": "x", "b": "y,z"}\\n'
+    """
+    blocks = iter(blocks)
+    first = next(blocks, None)
+    if first is None:
+        return
+    again = itertools.chain([first], blocks)
+    header = next((line for line in first.lines(errors) if line.strip()), "").lstrip("\ufeff")
+    for form in forms:
+        names = (name.strip().strip('"') for name in header.split(_DELIMITERS[form]))
+        if set(keys) <= set(names):
+            yield from _table_blocks(again, _DELIMITERS[form], tuple(keys), errors)
+            return
+    yield from again
+
+
+def row_lines(
+    path: str,
+    keys: Iterable[str],
+    *,
+    encoding: str = "utf-8",
+    errors: str = "strict",
+    forms: tuple[str, ...] = ("csv", "tsv"),
+) -> Iterator[str]:
+    """The lines of a file of rows, those of a table with ``keys`` as JSON lines."""
+    blocks = read_blocks([path], encoding=encoding, errors=errors)
+    for block in tables_as_json(blocks, keys, errors, forms):
+        yield from block.lines(errors)
 
 
 def _parse_rows(

@@ -170,6 +170,45 @@ def test_statistics_of_a_vocabulary_and_of_vectors_in_every_format(
         )
 
 
+# --- files of rows ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        "a\tb\t2\nb\tc\t1\n",
+        "a,b,2\nb,c,1\n",
+        "id,source,target,weight\n1,a,b,2\n2,b,c,1\n",
+        "source\ttarget\tweight\na\tb\t2\nb\tc\t1\n",
+        '{"source": "a", "target": "b", "weight": 2}\n'
+        '{"source": "b", "target": "c", "weight": 1}\n',
+    ],
+)
+def test_edges_of_every_form_give_the_same_walks(run: Runner, edges: str) -> None:
+    walk = "nlpkit walks -q --walks 2 --length 4"
+    plain = run.shell(f"printf 'a b 2\\nb c 1\\n' | {walk}").out
+    assert len(plain.splitlines()) == 6
+    assert run.shell(f"cat | {walk}", input=edges).out == plain
+    assert "no target" in run.shell(f"{walk}", input='{"source": "a"}\n').err
+
+
+def test_rows_are_read_from_csv_wherever_they_are_read_from_json(run: Runner) -> None:
+    run.write("q.csv", 'a,b,c,d,id\nman,king,woman,queen,"5,1"\n')
+    model = run.write("v.txt", VECTORS)
+    ask = ("vectors", "evaluate", "analogies", "q.csv", "-m", model, "-q", "--items", "-")
+    assert json.loads(run.ok(*ask).splitlines()[0])["id"] == "5,1"
+    run.write("pairs.csv", 'source,target\n"ab, c",x y\n' * 1 + '"cd",z\n' * 30)
+    train = "-q --max-iters 2 --dim 8 --layers 1 --threads 1".split()
+    run.ok("seq2seq", "train", "pairs.csv", "-o", "m", *train)
+    scored = run.ok("seq2seq", "score", "m", "pairs.csv", "--json").splitlines()
+    assert [json.loads(line)["source"] for line in scored[:2]] == ["ab, c", "cd"]
+    run.write("prompts.csv", 'prompt,completion\n"Say a, b",ab\n' + "Say c,c\n" * 20)
+    tiny = "-q --max-iters 2 --dim 8 --layers 1 --heads 1 --block-size 16 --threads 1".split()
+    run.ok("gpt", "train", "--examples", "prompts.csv", "-o", "g", *tiny)
+    report = json.loads(run.ok("gpt", "evaluate", "g", "prompts.csv", "-n", "2", "--json"))
+    assert report["examples"] == 21
+
+
 # --- spaCy's folders of vectors -----------------------------------------------------------------
 
 

@@ -23,6 +23,7 @@ from nlpkit.text.codec import Bytes, Codec
 from nlpkit.text.records import RecordText
 from nlpkit.text.word_codec import Words
 
+_NAME = re.compile(r"\{([A-Za-z_]\w*)\}")  # of a key in a template
 END = "\x04"  # end of transmission: no text has it
 _HINT = '{"prompt": "...", "completion": "..."}'
 
@@ -85,7 +86,16 @@ def fill_template(template: str, record: dict[str, Any], where: str = "the recor
             raise NlpkitError(f"{where}: the template asks for {found[1]}", hint=f"keys: {known}")
         return str(record[found[1]])
 
-    return re.sub(r"\{([A-Za-z_]\w*)\}", value, template)
+    return _NAME.sub(value, template)
+
+
+def template_names(template: str) -> list[str]:
+    """The keys that a template asks for.
+
+    >>> template_names("Q: {question}\\nA:")
+    ['question']
+    """
+    return _NAME.findall(template)
 
 
 def end_token(codec: Codec) -> int:

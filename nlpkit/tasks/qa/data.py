@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
+from nlpkit.text.records import row_lines
 
 LINES = 'JSON lines: {"question": ..., "context": ..., "answers": {"text": [...]}}'
 CONTEXT_KEYS = ("context", "text")
@@ -45,10 +46,10 @@ def read_questions(
     encoding: str = "utf-8",
     errors: str = "strict",
 ) -> list[Question]:
-    """All questions of a file: JSON by its first character, else TSV, of which a ``split`` column
-    (or key) keeps only the rows meant."""
+    """All questions of a file: JSON by its first character, CSV by its header, else TSV, of which a
+    ``split`` column (or key) keeps only the rows meant."""
     name = textio.source_name(path)
-    lines = list(textio.read_lines([path], encoding=encoding, errors=errors))
+    lines = list(row_lines(path, ("question",), encoding=encoding, errors=errors, forms=("csv",)))
     first = next((line for line in lines if line.strip()), "")
     if first.lstrip("\ufeff \t").startswith("{"):
         if _is_question(first):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.text.conll import Line, line_end, read_lines
+from nlpkit.text.records import tables_as_json
 
 _EXAMPLE = '{"source": "...", "target": "..."}'
 
@@ -49,7 +50,10 @@ def read_pairs(
     path: str, columns: Columns | None = None, *, encoding: str = "utf-8", errors: str = "strict"
 ) -> list[Pair]:
     """All pairs of a file, whose form is told by its first line."""
-    lines = read_lines(textio.read_blocks([path], encoding=encoding, errors=errors), errors)
+    blocks = textio.read_blocks([path], encoding=encoding, errors=errors)
+    if columns is None:
+        blocks = tables_as_json(blocks, ("source", "target"), errors)
+    lines = read_lines(blocks, errors)
     first = next(lines, None)
     if first is None:
         raise NlpkitError(f"{textio.source_name(path)}: no pairs in it", hint="source<TAB>target")
