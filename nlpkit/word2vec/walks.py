@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int32]
 
+_MOST_TRIED = 64  # draws of a neighbour that are not taken
 _WALKS_AT_ONCE = 1024
 _SCALE = 1.0 / (1 << 53)
 
@@ -204,6 +205,45 @@ def _are_neighbours(starts: NDArray[np.int64], neighbours: Ints, node: int, othe
 
 
 @kernel()
+def _bias(
+    starts: NDArray[np.int64], neighbours: Ints, before: int, there: int, back: float, away: float
+) -> float:
+    """How much a walk that came from ``before`` wants to go there."""
+    if there == before:
+        return back
+    if away != 1.0 and _are_neighbours(starts, neighbours, before, there):
+        return 1.0
+    return away
+
+
+@kernel()
+def _draw_by_bias(
+    starts: NDArray[np.int64],
+    neighbours: Ints,
+    totals: NDArray[np.float64],
+    node: int,
+    before: int,
+    back: float,
+    away: float,
+    share: float,
+) -> int:
+    """A neighbour of a node by weight and bias, for which all of them are looked at."""
+    first, last = starts[node], starts[node + 1]
+    wanted = 0.0
+    for turn in range(2):  # the sum, then the place in it
+        done = 0.0
+        for i in range(first, last):
+            weight = 1.0
+            if len(totals):
+                weight = totals[i] - (totals[i - 1] if i > first else 0.0)
+            done += weight * _bias(starts, neighbours, before, neighbours[i], back, away)
+            if turn and done > wanted:
+                return neighbours[i]
+        wanted = share * done
+    return neighbours[last - 1]
+
+
+@kernel()
 def _walk(
     starts: NDArray[np.int64],
     neighbours: Ints,
@@ -225,19 +265,22 @@ def _walk(
         here, before = first[w], -1
         length = 1
         while length < room.shape[1] and starts[here] < starts[here + 1]:
-            while True:
+            there = -1
+            for _ in range(1 if plain or before < 0 else _MOST_TRIED):
                 state = advance(state)
-                there = _draw(starts, neighbours, totals, here, _uniform(state))
-                if plain or before < 0:
+                candidate = _draw(starts, neighbours, totals, here, _uniform(state))
+                bias = highest
+                if not plain and before >= 0:
+                    bias = _bias(starts, neighbours, before, candidate, back, away)
+                    state = advance(state)
+                if plain or before < 0 or _uniform(state) * highest < bias:
+                    there = candidate
                     break
-                bias = away
-                if there == before:
-                    bias = back
-                elif away != 1.0 and _are_neighbours(starts, neighbours, before, there):
-                    bias = 1.0
+            if there < 0:  # hardly any neighbour is wanted
                 state = advance(state)
-                if _uniform(state) * highest < bias:
-                    break
+                there = _draw_by_bias(
+                    starts, neighbours, totals, here, before, back, away, _uniform(state)
+                )
             room[w, length] = there
             length += 1
             before, here = here, there

@@ -1,6 +1,7 @@
 """Walks over graphs: along edges only, in the proportions of node2vec, the same for a seed."""
 
 import itertools
+import time
 from collections import Counter
 
 import numpy as np
@@ -53,6 +54,15 @@ def test_steps_are_biased_as_in_the_paper(p: float, q: float) -> None:
     found = second_steps(p, q)
     for node, weight in weights.items():
         assert found[node] == pytest.approx(weight / sum(weights.values()), abs=0.02)
+
+
+def test_steps_that_are_hardly_wanted_are_drawn_by_their_weights_and_in_little_time() -> None:
+    graph = graph_of("a b 1\na c 3\nb c 1\n")  # each step is one in a million for q
+    started = time.process_time()
+    walks = list(random_walks(graph, WalkSettings(walks=4000, length=3, p=0.5, q=1e-6)))
+    assert time.process_time() - started < 20  # and most of that to compile
+    found = Counter(walk[2] for walk in walks if walk[:2] == ["b", "a"])
+    assert found["b"] / found.total() == pytest.approx(2 / 5, abs=0.03)
 
 
 def test_the_same_seed_gives_the_same_walks_and_another_does_not() -> None:
