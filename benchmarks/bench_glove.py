@@ -64,11 +64,11 @@ def main() -> None:
     corpus = str(Path(options.corpus).resolve())
     pairs = read_pairs(read_lines(options.similarity), options.similarity)
     questions = read_questions(read_lines(options.analogies), options.analogies)
-    rows: list[list[Any]] = []
+    systems = ["nlpkit", *(["Stanford's"] if options.stanford else [])]
+    found: dict[str, list[tuple[float, ...]]] = {system: [] for system in systems}
     with tempfile.TemporaryDirectory() as name:
-        for system in ["nlpkit", *(["Stanford's"] if options.stanford else [])]:
-            found = []
-            for seed in options.seeds:
+        for seed in options.seeds:  # in turns, so that a busy hour is busy for both
+            for system in systems:
                 if system == "nlpkit":
                     seconds, path = train_nlpkit(corpus, Path(name), options.epochs, seed)
                 else:
@@ -77,10 +77,12 @@ def main() -> None:
                     )
                 vectors = load(path)
                 right = evaluate_analogies(vectors, questions).total.accuracy
-                found.append((seconds, evaluate_similarity(vectors, pairs).spearman, right))
-            means = [statistics.mean(column) for column in zip(*found, strict=True)]
-            rows.append([system, f"{means[0]:.1f}", *(f"{mean:.4f}" for mean in means[1:])])
-            print(rows[-1], flush=True)
+                found[system].append((seconds, evaluate_similarity(vectors, pairs).spearman, right))
+                print(system, f"seed {seed}:", *(f"{x:.4f}" for x in found[system][-1]), flush=True)
+    rows: list[list[Any]] = []
+    for system, runs in found.items():
+        means = [statistics.mean(column) for column in zip(*runs, strict=True)]
+        rows.append([system, f"{means[0]:.1f}", *(f"{mean:.4f}" for mean in means[1:])])
     title = f"GloVe, {options.epochs} epochs, mean of {len(options.seeds)} seeds"
     print_table(title, ["system", "CPU seconds", "word pairs, Spearman", "analogies"], rows)
 

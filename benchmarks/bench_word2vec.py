@@ -13,6 +13,7 @@ mean over seeds after five epochs: Spearman on word pairs, and analogies by nlpk
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import subprocess
 import sys
@@ -20,12 +21,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from common import SAMPLES, nlpkit_command, print_table, run_command
 
 from nlpkit.textio import read_blocks, read_lines
 from nlpkit.vectors.analogies import evaluate_analogies, read_questions
+from nlpkit.vectors.formats import load
 from nlpkit.vectors.similarities import evaluate_similarity, read_pairs
 from nlpkit.vectors.store import Vectors
 from nlpkit.word2vec.config import Arch, Word2VecConfig
@@ -192,6 +195,64 @@ def bench_command(corpus: Corpus, epochs: int) -> None:
     print_table(f"skip-gram, whole command, {epochs} epochs", columns, rows)
 
 
+def bench_deterministic(corpus: Corpus, epochs: int, rounds: int) -> None:
+    """Whole commands of two threads, free and repeatable, taking turns."""
+    path, _ = corpus
+    found: dict[str, list[float]] = {"free": [], "--deterministic": []}
+    with tempfile.TemporaryDirectory() as folder:
+        options = f"-o {folder}/m --epochs {epochs} --threads 2 --force -q".split()
+        for _ in range(rounds):
+            for name, seconds in found.items():
+                more = [name] if name.startswith("--") else []
+                command = nlpkit_command("word2vec", "train", path, *options, *more)
+                seconds.append(run_command(command).seconds)
+    free = statistics.median(found["free"])
+    rows = [
+        [name, " ".join(f"{each:.2f}" for each in seconds), free / statistics.median(seconds)]
+        for name, seconds in found.items()
+    ]
+    print_table("Two threads", ["threads", "seconds", "of the free speed"], rows)
+
+
+def bench_processes(
+    corpus: Corpus, similarity: str, analogies: str, epochs: int, seeds: list[int]
+) -> None:
+    """One process of one thread and two under torchrun, taking turns, a seed in each turn.
+
+    Words a second are those of all processes: a process tells its own, and all end together.
+    """
+    path, _ = corpus
+    pairs = read_pairs(read_lines(similarity), similarity)
+    questions = read_questions(read_lines(analogies), analogies)
+    torchrun = str(Path(sys.executable).with_name("torchrun"))
+    rows: list[list[Any]] = []
+    with tempfile.TemporaryDirectory() as name:
+        model = Path(name) / "m"
+        for seed in seeds:
+            words, speeds = 0, []
+            for count in (1, 2):
+                options = f"-o {model} --epochs {epochs} --seed {seed} --threads 1 --force -q"
+                command = nlpkit_command("word2vec", "train", path, *options.split())
+                if count > 1:
+                    command = [torchrun, "--nproc-per-node", str(count), "--no-python", *command]
+                run_command(command)
+                last = json.loads((model / "metrics.jsonl").read_text().splitlines()[-1])
+                words = words or last["words"]  # of the one process: all
+                speeds.append(words / (last["words"] / last["words_per_second"]))
+                vectors = load(str(model))
+                rows.append(
+                    [
+                        f"{count}, seed {seed}",
+                        f"{speeds[-1] / 1000:,.0f} k",
+                        speeds[-1] / speeds[0],
+                        f"{evaluate_similarity(vectors, pairs).spearman:.4f}",
+                        f"{evaluate_analogies(vectors, questions).total.accuracy:.4f}",
+                    ]
+                )
+    columns = ["processes", "words/s", "ratio", "word pairs, Spearman", "analogies, accuracy"]
+    print_table("Processes of one thread", columns, rows)
+
+
 def bench_quality(
     corpus: Corpus, similarity: str, analogies: str, epochs: int, seeds: list[int]
 ) -> None:
@@ -230,13 +291,17 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="*", help="speed threads command quality")
+    parser.add_argument("--only", nargs="*", help="speed threads command ...")
     options = parser.parse_args()
     corpus = (options.corpus, read_store(options.corpus))
     parts: dict[str, Callable[[], None]] = {
         "speed": lambda: bench_speed(corpus, options.word2vec_c, options.rounds),
         "threads": lambda: bench_threads(corpus, options.rounds),
         "command": lambda: bench_command(corpus, options.epochs),
+        "deterministic": lambda: bench_deterministic(corpus, options.epochs, options.rounds),
+        "processes": lambda: bench_processes(
+            corpus, options.similarity, options.analogies, options.epochs, options.seeds
+        ),
         "quality": lambda: bench_quality(
             corpus, options.similarity, options.analogies, options.epochs, options.seeds
         ),

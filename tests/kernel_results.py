@@ -41,6 +41,7 @@ from nlpkit.vectors.cooccurrence import PairCounter
 from nlpkit.vectors.glove import GloveTrainer, Shards
 from nlpkit.vectors.settings import CountMethod, CountSettings
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
+from nlpkit.word2vec.exchange import add_changes, apply_changes, pack_changes
 from nlpkit.word2vec.store import build_store
 from nlpkit.word2vec.train import Word2VecTrainer
 from nlpkit.word2vec.walk_settings import WalkSettings
@@ -78,6 +79,17 @@ def word_vectors(arch: Arch, loss: Loss, **more: Any) -> Results:
     state = trainer.state()
     loss_sum = np.array(state.loss_sum, np.float32)
     return {"ids": store.ids, "in": state.input, "out": state.output, "loss": loss_sum}
+
+
+def exchange() -> Results:
+    random = np.random.default_rng(3)
+    before, now = random.normal(size=(2, 4, 16)).astype(np.float32)
+    changes, total = np.zeros((2, 4, 10), np.uint16), np.zeros((4, 10), np.uint16)
+    pack_changes(now, before, changes[0])
+    pack_changes(before * 2, now, changes[1])
+    add_changes(changes, np.array([1, 0.7, 0.5, 1], np.float32), total)
+    apply_changes(total, before, now)
+    return {"changes": changes, "total": total, "now": now}
 
 
 def walks() -> Results:
@@ -203,7 +215,7 @@ def all_results() -> Results:
     parts["documents and words"] = word_vectors(Arch.SKIPGRAM, Loss.NS, **both)
     merged = {"deterministic": True, "threads": 2}
     parts["merged copies"] = word_vectors(Arch.SKIPGRAM, Loss.NS, **merged)
-    parts |= {"walks": walks(), "glove": glove()}
+    parts |= {"walks": walks(), "glove": glove(), "exchange": exchange()}
     parts |= {"beams": beams(int8=False), "8-bit beams": beams(int8=True)}
     for rows in (1, 3):
         parts[f"product {rows}"] = products(np.float32, rows)

@@ -26,16 +26,16 @@ from nlpkit.word2vec.tiles import (
     ROWS,
     add_products,
     add_row,
+    add_up,
     aligned_zeros,
     clear,
     copy_row,
-    mark_window,
     noise_steps,
     paired_scores,
     scores,
-    sigmoid,
     softplus,
     true_steps,
+    window_sum,
 )
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Workspace(NamedTuple):
     pairs: Floats  # (noise + centres, rows) scores, then what each pair changes
     hidden: Floats  # (centres, width) CBOW: the windows' means
     errors: Floats  # (centres, width) CBOW: what the means should change by
-    shares: Floats  # (centres, rows) CBOW: the weight of each word in each window
+    sums: Floats  # (rows + 1, width) CBOW: sums of the words up to each, then of what changes them
     change: Floats  # (4, width)
     word: Ints  # (words,) the subsampled chunk of the corpus that is being read
     row: Ints  # (words,) which input row each of its words is; the same array as `word`, or slots
@@ -106,7 +106,7 @@ def make_workspace(
         pairs=aligned_zeros(outputs, rows),
         hidden=aligned_zeros(centres + 2 * ROWS, width),
         errors=aligned_zeros(centres + 2 * ROWS, width),
-        shares=aligned_zeros(centres + 2 * ROWS, rows),
+        sums=aligned_zeros(rows + 1, width),
         change=aligned_zeros(ROWS, width),
         word=word,
         row=np.zeros(words, dtype=np.int32) if slots else word,
@@ -284,39 +284,44 @@ def _weigh_by_parts(start: int, stop: int, space: Workspace) -> None:
         add_row(space.inputs, i, others, space.inputs, i, space.inputs.shape[1])
 
 
-@kernel()
-def _window_size(p: int, space: Workspace) -> int:
-    """How many rows the window of a centre has, the document's included."""
-    if len(space.parts):
-        return space.parts[space.low[p] : space.high[p]].sum() - space.parts[p]
-    return space.high[p] - space.low[p] - 1 + (len(space.document) > 0)
-
-
 @kernel(fastmath=True, error_model="numpy")
 def _window_means(
-    input_rows: Floats, first: int, last: int, start: int, how: Steps, space: Workspace
+    input_rows: Floats, first: int, last: int, start: int, stop: int, how: Steps, space: Workspace
 ) -> None:
-    """The mean (or sum) of each window, with its document, to ``hidden``; and ``shares``."""
-    shares, change, hidden = space.shares, space.change, space.hidden
-    low, high, documents = space.low, space.high, len(space.document) > 0
-    width, centres = change.shape[1], last - first
-    for c in range(centres):
-        left, right, here = low[first + c] - start, high[first + c] - start, first + c - start
-        seen, unseen = max(0, here - how.window - ROWS), here + how.window + 2 * ROWS
-        mark_window(shares, c, seen, unseen, left, right, here)
-    by_row = shares.T
-    for c in range(0, centres, ROWS):
-        clear(change, 0, width)
-        tile = min(ROWS, centres - c)
-        left, right = reach(first + c, first + c + tile, how.window, low, high)
-        add_products(change, 0, by_row, c, space.inputs, left - start, right - start, width)
-        clear(hidden, c, width)
-        for r in range(tile):
-            p = first + c + r
-            weight = _ONE / np.float32(_window_size(p, space)) if how.mean else _ONE
-            add_row(hidden, c + r, weight, change, r, width)
-            if documents:
-                add_row(hidden, c + r, weight, input_rows, space.document[p], width)
+    """The mean (or sum) of each window, with its document, to ``hidden``: the words up to its end
+    less those up to its beginning, less the centre."""
+    sums, hidden, low, high = space.sums, space.hidden, space.low, space.high
+    parts, width, documents = space.parts, hidden.shape[1], len(space.document) > 0
+    add_up(sums, space.inputs, stop - start, width)
+    for p in range(first, last):
+        size = high[p] - low[p] - 1 + documents
+        if len(parts):
+            size = parts[low[p] : high[p]].sum() - parts[p]
+        weight = _ONE / np.float32(size) if how.mean else _ONE
+        window_sum(hidden, p - first, weight, sums, low[p] - start, high[p] - start, p - start)
+        if documents:
+            add_row(hidden, p - first, weight, input_rows, space.document[p], width)
+
+
+@kernel(fastmath=True)
+def _change_windows(
+    input_rows: Floats, first: int, last: int, start: int, stop: int, space: Workspace
+) -> None:
+    """Add the errors of the windows to all words in them: each begins to count at the beginning of
+    its window, ends at the end, and leaves out the centre."""
+    sums, errors, low, high = space.sums, space.errors, space.low, space.high
+    width = errors.shape[1]
+    for i in range(0, stop - start + 1, ROWS):
+        clear(sums, i, width)
+    for p in range(first, last):
+        add_row(sums, low[p] - start, _ONE, errors, p - first, width)
+        add_row(sums, high[p] - start, -_ONE, errors, p - first, width)
+    for i in range(stop - start):
+        if i > 0:
+            add_row(sums, i, _ONE, sums, i - 1, width)
+        add_row(input_rows, space.row[start + i], _ONE, sums, i, width)
+        if first <= start + i < last:
+            add_row(input_rows, space.row[start + i], -_ONE, errors, start + i - first, width)
 
 
 @kernel(fastmath=True, error_model="numpy")
@@ -368,7 +373,7 @@ def cbow_block(
     gather(input_rows, output_rows, space.row[start:stop], word[first:last], space)
     if how.mean and len(space.parts):
         _weigh_by_parts(start, stop, space)
-    _window_means(input_rows, first, last, start, how, space)
+    _window_means(input_rows, first, last, start, stop, how, space)
 
     loss = _means_against_noise(first, last, how, measure, space)
     if not how.frozen:
@@ -377,21 +382,16 @@ def cbow_block(
     # The centres: each with its own window only. Their scores take the place of the noise's.
     for c in range(0, centres, ROWS):
         paired_scores(outputs, n_noise + c, hidden, c, width, pairs, 0)
-    for c in range(centres):
-        step = how.lr * sigmoid(-pairs[0, c])
-        if measure:
+    if measure:
+        for c in range(centres):
             loss += softplus(-pairs[0, c])
-        add_row(errors, c, step, outputs, n_noise + c, width)
+    true_steps(pairs, 0, 0, centres, 0, centres, -1, how.lr)
+    for c in range(centres):
+        add_row(errors, c, pairs[0, c], outputs, n_noise + c, width)
         if not how.frozen:
-            add_row(output_rows, word[first + c], step, hidden, c, width)
+            add_row(output_rows, word[first + c], pairs[0, c], hidden, c, width)
         if len(space.document):
             add_row(input_rows, space.document[first + c], _ONE, errors, c, width)
-
-    rows = 0 if how.frozen else stop - start
-    for i in range(0, rows, ROWS):
-        clear(change, 0, width)
-        left, right = _centres_near(start + i, first, last, how.window, low, high)
-        add_products(change, 0, space.shares, i, errors, left, right, width)
-        for r in range(min(ROWS, rows - i)):
-            add_row(input_rows, space.row[start + i + r], _ONE, change, r, width)
+    if not how.frozen:
+        _change_windows(input_rows, first, last, start, stop, space)
     return loss, centres if measure else 0

@@ -196,6 +196,30 @@ def add_row(target: Floats, i: int, weight: np.float32, source: Floats, j: int, 
         store(target, i, d, multiply_add(splat(weight), load(source, j, d), load(target, i, d)))
 
 
+@kernel(fastmath=True)
+def add_up(sums: Floats, rows: Floats, count: int, width: int) -> None:
+    """``sums[i] = sum of rows[:i]`` for i from 0 to ``count``."""
+    for d in range(0, width, LANES):
+        total = zeros()
+        store(sums, 0, d, total)
+        for i in range(count):
+            total = multiply_add(splat(np.float32(1.0)), load(rows, i, d), total)
+            store(sums, i + 1, d, total)
+
+
+@kernel(fastmath=True, forceinline=True)
+def window_sum(
+    target: Floats, c: int, weight: np.float32, sums: Floats, left: int, right: int, here: int
+) -> None:
+    """``target[c] = weight * (rows[left:here] + rows[here + 1 : right])`` by their ``sums``."""
+    for d in range(0, target.shape[1], LANES):
+        minus = splat(np.float32(-1.0))
+        before = multiply_add(minus, load(sums, left, d), load(sums, here, d))
+        after = multiply_add(minus, load(sums, here + 1, d), load(sums, right, d))
+        both = multiply_add(splat(np.float32(1.0)), before, after)
+        store(target, c, d, multiply(splat(weight), both))
+
+
 @kernel(fastmath=True, error_model="numpy")
 def sigmoid(x: np.float32) -> np.float32:
     """``1 / (1 + exp(-x))``"""
@@ -254,13 +278,3 @@ def noise_steps(
     for i in range(0, stop, LANES):
         weight = multiply(load(weights, row, i), splat(-lr))
         store(pairs, k, i, multiply(weight, _sigmoids(load(pairs, k, i))))
-
-
-@kernel(fastmath=True)
-def mark_window(
-    marks: Floats, k: int, start: int, stop: int, left: int, right: int, here: int
-) -> None:
-    """``marks[k, start:stop]`` is 1 from left to right, but 0 outside and at ``here``."""
-    for i in range(start, stop, LANES):
-        none = multiply(between(here - i, here - i + 1), splat(np.float32(-1.0)))
-        store(marks, k, i, multiply_add(none, splat(np.float32(1.0)), between(left - i, right - i)))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from warm import Warm
@@ -11,7 +12,13 @@ from warm import Warm
 from nlpkit.errors import NlpkitError
 from nlpkit.text.records import Reading
 from nlpkit.vectors.formats import load
-from nlpkit.word2vec.exchange import Peers, merge_vocabularies
+from nlpkit.word2vec.exchange import (
+    Peers,
+    add_changes,
+    apply_changes,
+    merge_vocabularies,
+    pack_changes,
+)
 from nlpkit.word2vec.shards import plan_parts, read_parts
 from nlpkit.word2vec.store import by_frequency
 
@@ -50,6 +57,27 @@ def test_what_cannot_be_cut_goes_to_processes_in_turn(tmp_path: Path) -> None:
         plan_parts(paths, 2, 3, Reading())
     with pytest.raises(NlpkitError, match="cannot share standard input"):
         plan_parts(["-"], 0, 2, Reading())
+
+
+def test_changes_travel_as_bfloat16_and_are_added_up_by_their_weights() -> None:
+    random = np.random.default_rng(1)
+    before = random.normal(size=(7, 16)).astype(np.float32)
+    steps = random.normal(size=(3, 7, 16)).astype(np.float32)
+    weights = np.linspace(0.3, 1, 7).astype(np.float32)
+    changes = np.zeros((3, 8, 13), np.uint16)  # a row to spare, and without the padding of rows
+    for process, step in enumerate(steps):
+        pack_changes(before + step, before, changes[process])
+    total = np.zeros((8, 13), np.uint16)
+    add_changes(changes, weights, total)
+    base, now = before.copy(), before + steps[0]
+    apply_changes(total, base, now)
+    expected = before + weights[:, None] * steps.sum(axis=0)
+    assert np.abs(base - expected)[:, :13].max() < 4 * 2**-8  # the sum of three, and of theirs
+    assert np.array_equal(now[:, :13], base[:, :13])
+    assert np.array_equal(base[:, 13:], before[:, 13:])
+    torch_says = torch.from_numpy(steps[0]).to(torch.bfloat16).view(torch.int16).numpy()
+    pack_changes(steps[0], np.zeros_like(before), changes[0])
+    assert np.array_equal(changes[0, :7].view(np.int16), torch_says[:, :13])
 
 
 def start(

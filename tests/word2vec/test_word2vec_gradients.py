@@ -42,7 +42,7 @@ def workspace(outputs: int) -> Workspace:
     # What a buffer held before must not matter.
     for buffer in (space.inputs, space.outputs, space.pairs, space.hidden, space.errors):
         buffer[:] = 123.0
-    space.shares[:], space.change[:], space.covers[:], space.weights[:] = 9.0, 9.0, 9, 9.0
+    space.sums[:], space.change[:], space.covers[:], space.weights[:] = 9.0, 9.0, 9, 9.0
     space.word[:] = TASK.words
     space.low[:] = [low for low, _ in TASK.windows]
     space.high[:] = [high for _, high in TASK.windows]
