@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 BLOCK = 32
 # Noise words that a block shares, for each one that is asked for: sharing saves most of the work
 # and costs some variety, and this many give it back. CBOW, which takes one step for a window where
-# skip-gram takes one for each word of it, needs more. Rounded up to whole tiles.
+# skip-gram takes one for each word of it, needs more; with the document in its window it does not.
+# Rounded up to whole tiles.
 SHARED_NOISE = {Arch.SKIPGRAM: 3, Arch.CBOW: 6}
 # Most frequent words whose rows every thread has copies of while it trains a chunk: where several
 # write to the same rows all the time, the processor spends its time on carrying them to and fro.
@@ -204,8 +205,13 @@ def noise_per_block(config: Word2VecConfig) -> int:
 
     >>> noise_per_block(Word2VecConfig(negative=5))
     16
+    >>> noise_per_block(Word2VecConfig(negative=5, arch=Arch.CBOW))
+    32
+    >>> noise_per_block(Word2VecConfig(negative=5, arch=Arch.CBOW, documents=True))
+    16
     """
-    return -(-config.negative * SHARED_NOISE[config.arch] // ROWS) * ROWS
+    shared = SHARED_NOISE[Arch.SKIPGRAM if config.documents else config.arch]
+    return -(-config.negative * shared // ROWS) * ROWS
 
 
 def steps_of(config: Word2VecConfig, lr: float, *, frozen: bool = False) -> Steps:
