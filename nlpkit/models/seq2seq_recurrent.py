@@ -61,7 +61,9 @@ class RecurrentSeq2Seq(EncoderDecoder):
         self.gates: Any = None  # of each layer of the decoder, in 8 bits
         self.readout = Linear(dim, dim)
         looks = settings.attention != "none"
-        self.key = Linear(3 * dim, dim, bias=False) if looks else None
+        # a score of places alone has no use for keys
+        keys = looks and settings.attention != "location"
+        self.key = Linear(3 * dim, dim, bias=False) if keys else None
         self.value = Linear(3 * dim, dim, bias=False) if looks else None
         self.look = (
             None
@@ -125,9 +127,10 @@ class RecurrentSeq2Seq(EncoderDecoder):
             x = torch.cat([there, _take(back, turn)], dim=-1)  # (N, S, 2C)
         first = torch.tanh(self.bridge(torch.cat(ends, dim=-1)))  # (N, parts x layers x C)
         parts = {"first": first}
-        if self.key is not None and self.value is not None:
+        if self.value is not None:
             known = torch.cat([x, embedded.to(x.dtype)], dim=-1)  # (N, S, 3C)
-            parts |= {"keys": self.key(known), "values": self.value(known)}
+            values = self.value(known)
+            parts |= {"keys": values if self.key is None else self.key(known), "values": values}
         return Memory(inside, parts)
 
     # --- the decoder ----------------------------------------------------------------------------

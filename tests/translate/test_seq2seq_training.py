@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
 from small_translators import KINDS, digit_pairs
 from warm import Warm
 
+from nlpkit.models.seq2seq_settings import AttentionName
 from nlpkit.tasks.translate import pick, train
 from nlpkit.tasks.translate.data import Pair
 from nlpkit.tasks.translate.model import Translator
@@ -29,6 +31,16 @@ def test_the_mean_of_the_last_weights_is_taken_if_it_is_better_on_dev() -> None:
     assert told <= min(measured) + 1e-5
     assert run.averaged is not None
     assert float(run.averaged.count) > 3
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+@pytest.mark.parametrize("attention", get_args(AttentionName))
+def test_every_attention_learns(attention: str, optimizer: str) -> None:
+    settings = TranslateSettings(**TINY, attention=attention, optimizer=optimizer, epochs=3)  # type: ignore[arg-type]
+    run = TranslateRun(digit_pairs(100), settings)
+    losses = [progress.loss for progress in run.steps()]
+    assert losses[-1] < losses[0]
+    assert all(parameter.grad is not None for parameter in run.model.parameters())
 
 
 _WORKER = """
