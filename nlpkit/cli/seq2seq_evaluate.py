@@ -69,8 +69,10 @@ def evaluate(
         Notes().warn(f"{empty:,} pairs with an empty side are not counted")
     curves: dict[str, list[LengthScore]] = {}
     found: list[TextStatistics] = []
-    for path in (model, *([] if compare is None else [compare])):
-        texts, statistics = _answer(open_translator(path, use, quantize), data, beams)
+    paths = [model] if compare is None else [model, compare]
+    translators = [open_translator(path, use, quantize) for path in paths]  # before the work
+    for path, translator in zip(paths, translators, strict=True):
+        texts, statistics = _answer(translator, data, beams)
         found.append(statistics)
         if plot is not None:
             from nlpkit.tasks.translate.evaluate import scores_by_length

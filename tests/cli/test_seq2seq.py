@@ -179,6 +179,15 @@ def test_wrong_usage_is_said(folder: Path, flags: list[str], message: str) -> No
     assert result.exit_code == 2
 
 
+def test_a_second_model_that_is_none_is_said_before_the_first_one_answers(
+    folder: Path, tmp_path: Path
+) -> None:
+    flags = ["--compare", str(tmp_path), "--answers", str(tmp_path / "a")]
+    message = fails("evaluate", str(folder / "m"), str(folder / "dev.tsv"), *flags)
+    assert "not a model folder" in message
+    assert not (tmp_path / "a").exists()
+
+
 def test_bad_pairs_are_named_and_nothing_is_written(tmp_path: Path) -> None:
     one, other = tmp_path / "a.en", tmp_path / "a.de"
     one.write_text("a\nb\n")

@@ -16,7 +16,7 @@ from nlpkit.tasks.translate.clean import CleanSettings, sort_out
 from nlpkit.tasks.translate.codecs import SideCodec, make_codec
 from nlpkit.tasks.translate.data import Columns, Pair, read_pairs, read_parallel
 from nlpkit.tasks.translate.evaluate import scores_by_length
-from nlpkit.tasks.translate.loops import cut_loops
+from nlpkit.tasks.translate.loops import cut_loops, repeats
 from nlpkit.tasks.translate.start import embed_pairs
 from nlpkit.tasks.translate.terms import Term, find_terms, read_terms
 from nlpkit.text.codec import save_codec
@@ -115,6 +115,11 @@ def test_terms_are_whole_words(tmp_path: Path) -> None:
 )
 def test_loops_are_cut_and_counted(source: str, target: str, text: str, cut: int) -> None:
     assert cut_loops(source, target) == (text, cut)
+
+
+def test_a_long_line_of_one_word_is_searched_for_loops_in_linear_time() -> None:
+    assert repeats(["ha"] * 100_000) == 100_000
+    assert repeats("a b c".split() * 30_000 + ["d"]) == 30_000
 
 
 def test_pairs_are_sorted_out_by_reason() -> None:

@@ -43,8 +43,10 @@ def repeats(words: Sequence[str]) -> int:
     """
     most = 1 if words else 0
     for size in range(1, _LONGEST + 1):
-        for place in range(len(words) - size * 2 + 1):
-            most = max(most, _times(words, place, size))
+        run = 0  # words in a row that are those ``size`` places before them
+        for place in range(size, len(words)):
+            run = run + 1 if words[place] == words[place - size] else 0
+            most = max(most, run // size + 1)
     return most
 
 

@@ -17,17 +17,17 @@ from nlpkit.generate.beam import BeamSettings, Hypothesis, beam_search
 from nlpkit.generate.constraints import Constraints
 from nlpkit.generate.sampling import SamplingSettings
 from nlpkit.generate.targets import sample_targets
-from nlpkit.models.build import NoRandomNumbers
-from nlpkit.models.seq2seq import EncoderDecoder, Memory, empty_seq2seq
+from nlpkit.models.seq2seq import EncoderDecoder, Memory
 from nlpkit.models.seq2seq_settings import END, PAD, UNKNOWN, Seq2SeqArchitecture
-from nlpkit.tasks.translate.codecs import FIRST, SideCodec
+from nlpkit.tasks.translate.codecs import SideCodec
 from nlpkit.tasks.translate.data import Pair
 from nlpkit.tasks.translate.loops import cut_loops
 from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
-from nlpkit.tasks.translate.terms import Term, find_terms, spell
+from nlpkit.tasks.translate.terms import Term, encode_written, find_terms
+from nlpkit.tasks.translate.weights import read_seq2seq, write_seq2seq
 from nlpkit.text.characters import Characters
 from nlpkit.text.codec import save_codec
-from nlpkit.text.subwords import Subwords, byte_alphabet
+from nlpkit.text.subwords import Subwords
 from nlpkit.training.batches import Ragged, plan
 
 _SPARE = 10  # tokens that an answer may have beyond its share
@@ -93,10 +93,7 @@ class Translator(modeldir.Model):
         save_codec(self.source, folder, "source")
         if self.target is not self.source:
             save_codec(self.target, folder, "target")
-        tensors = dict(self.model.state_dict())
-        if self.model.settings.joint:
-            tensors = {name: part for name, part in tensors.items() if not _is_shared(name)}
-        modeldir.write_weights(folder, tensors)
+        write_seq2seq(folder, self.model)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Translator:
@@ -295,23 +292,9 @@ class Translator(modeldir.Model):
         return [min(limit, self.longest) for limit in limits]
 
     def _encode_written(self, text: str) -> list[int]:
-        """Ids of a text that must be written; if the usual subwords are only the source's, others
-        that spell it."""
-        ids, written = self.target.encode(text), self.model.written_ids
+        written = self.model.written_ids
         known = None if written is None else set(written.tolist())
-        if UNKNOWN not in ids and (known is None or known.issuperset(ids)):
-            return ids
-        tokens, spelled = self.target.tokens, []
-        if known is not None and isinstance(tokens, Subwords):
-            listed = [index for index in known if FIRST <= index < FIRST + len(tokens)]
-            symbols = tokens.symbols(index - FIRST for index in listed)
-            alphabet = byte_alphabet()
-            letters = "".join(alphabet[byte] for byte in text.encode())
-            spelled = spell(letters, dict(zip(symbols, listed, strict=True)))
-        if not spelled or self.target.decode(spelled) != text:
-            name = text.strip()
-            raise NlpkitError(f"the model cannot write {name!r}", hint="words of the training data")
-        return spelled
+        return encode_written(text, self.target, known)
 
     def _constraints(self, text: str, terms: Sequence[Term]) -> Constraints | None:
         """The terms of a source, as places in the head."""
@@ -333,7 +316,7 @@ class Translator(modeldir.Model):
                     unknown.append(tokens[int(looked.argmax())])
         text, cut = self.target.fill(found.ids, unknown).strip(), 0
         if not settings.keep_loops:
-            said = source.partition("\t")[0]
+            said = self.readable(source).partition("\t")[0]
             # of a model of characters, "www" says something three times
             said = " ".join(said) if isinstance(self.source.tokens, Characters) else said
             text, cut = cut_loops(said, text)
@@ -390,35 +373,3 @@ class Translator(modeldir.Model):
             [self.target.show(index) for index in goal[1:]],
             weights[0].float().cpu(),
         )
-
-
-def read_seq2seq(folder: Path, shape: Seq2SeqArchitecture) -> EncoderDecoder:
-    """The weights of a folder in a model of this shape, checked before memory is asked for."""
-    tensors = modeldir.read_weights(folder)
-    where = str(folder / modeldir.WEIGHTS)
-    if max(shape.layers, shape.depth, shape.members) > len(tensors):
-        raise NlpkitError(f"{where} has too few tensors for its layers", hint=schema.AGAIN)
-    with torch.device("meta"), NoRandomNumbers():
-        state = empty_seq2seq(shape).state_dict()
-    expected: dict[str, schema.Shape] = {name: tuple(part.shape) for name, part in state.items()}
-    if shape.joint:
-        expected = {name: size for name, size in expected.items() if not _is_shared(name)}
-    whole = [name for name, part in state.items() if not part.is_floating_point()]
-    schema.check_tensors(tensors, expected, where, whole=whole)
-    for ids in (part for name, part in tensors.items() if name.endswith("written_ids")):
-        if ids.min() < 0 or ids.max() >= shape.target_vocab or len(ids.unique()) < len(ids):
-            raise NlpkitError(f"{where}: written_ids are not ids of the target", hint=schema.AGAIN)
-    if shape.joint:
-        tables = {name: name.replace("source_", "target_") for name in state if _is_shared(name)}
-        tensors = {**tensors, **{name: tensors[other] for name, other in tables.items()}}
-    model = empty_seq2seq(shape)
-    model.load_state_dict(tensors, assign=True)
-    if shape.joint:
-        for member in model.each():
-            member.source_table.weight = member.target_table.weight
-    return model.requires_grad_(False).eval()
-
-
-def _is_shared(name: str) -> bool:
-    """Whether a tensor is the table of the target once more, in a joint vocabulary."""
-    return name.endswith("source_table.weight")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
+from nlpkit.models.seq2seq_settings import UNKNOWN
+from nlpkit.tasks.translate.codecs import FIRST, SideCodec
+from nlpkit.text.subwords import Subwords, byte_alphabet
 
 
 class Term(NamedTuple):
@@ -51,6 +55,27 @@ def find_terms(text: str, terms: Iterable[Term]) -> list[Term]:
                 found.append(term)
                 break
     return found
+
+
+def encode_written(text: str, target: SideCodec, known: AbstractSet[int] | None) -> list[int]:
+    """Ids of a text that must be written, by a model that writes those ``known`` (None: all).
+
+    If the usual subwords are only the source's, they are others that spell it.
+    """
+    ids = target.encode(text)
+    if UNKNOWN not in ids and (known is None or known >= set(ids)):
+        return ids
+    tokens, spelled = target.tokens, []
+    if known is not None and isinstance(tokens, Subwords):
+        listed = [index for index in known if FIRST <= index < FIRST + len(tokens)]
+        symbols = tokens.symbols(index - FIRST for index in listed)
+        alphabet = byte_alphabet()
+        letters = "".join(alphabet[byte] for byte in text.encode())
+        spelled = spell(letters, dict(zip(symbols, listed, strict=True)))
+    if not spelled or target.decode(spelled) != text:
+        name = text.strip()
+        raise NlpkitError(f"the model cannot write {name!r}", hint="words of the training data")
+    return spelled
 
 
 def spell(text: str, pieces: Mapping[str, int]) -> list[int]:
