@@ -165,11 +165,18 @@ def _tables(found: Description) -> list[Section]:
 
 
 def _flat(pairs: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Settings without those that were left to be decided, and tables in them by dotted names."""
+    """Settings without those that were left to be decided, and tables in them by dotted names.
+
+    What a table only says again is left out.
+
+    >>> _flat({"dim": 8, "init": None, "architecture": {"dim": 8, "norm": "pre"}})
+    {'dim': 8, 'architecture.norm': 'pre'}
+    """
     flat: dict[str, Any] = {}
     for name, value in pairs.items():
         if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
+            new = {key: one for key, one in value.items() if key not in pairs or pairs[key] != one}
+            flat |= _flat(new, f"{prefix}{name}.")
         elif value is not None:
             flat[prefix + name] = value
     return flat
@@ -179,7 +186,7 @@ def _show_beside(out: Writer, found: list[Description], format: str) -> None:
     """A column for each model, a row for each thing in which they may differ."""
     columns = []
     for one in found:
-        facts: dict[str, Any] = {"kind": one.kind, "size": _bytes(one.bytes)}
+        facts: dict[str, Any] = {"kind": one.kind, "on disk": _bytes(one.bytes)}
         facts |= {"parameters": f"{one.parameters:,}"} if one.layers else {}
         facts |= _flat(one.facts)
         if one.config is not None:

@@ -111,6 +111,8 @@ class Run:
     ) -> ModelConfig:
         """What ``config.json`` says of a model that comes out of this run."""
         seed = self.settings.seed
+        if self.trainer is not None and settings.get("dtype") == "auto":
+            settings = {**settings, "dtype": self.trainer.counters.dtype or "auto"}
         return ModelConfig(kind, settings, seed=seed, data_hash=self.data_hash(), metrics=metrics)
 
     # --- by the trainer, unless a run has its own ------------------------------------------------

@@ -125,6 +125,18 @@ def test_layers_have_shapes_and_parameters(
     assert "None" not in shown
 
 
+def test_values_that_were_used_stand_there_and_the_size_of_files(run: Runner) -> None:
+    run.write("t.txt", "the old king sat in the house\n" * 20)
+    tiny = "-q --max-iters 2 --dim 8 --layers 1 --heads 1 --block-size 8 --threads 1".split()
+    run.ok("gpt", "train", "t.txt", "-o", "g", *tiny)
+    assert json.loads(run.ok("info", "g", "--json"))["settings"]["dtype"] == "float32"
+    rows = [line.split() for line in run.ok("info", "g", "g").splitlines()]
+    assert ["dtype", "float32", "float32"] in rows
+    assert ["dim", "8", "8"] in rows
+    assert ["on", "disk"] in [row[:2] for row in rows]
+    assert "architecture.dim" not in [row[0] for row in rows if row]
+
+
 def test_several_models_stand_side_by_side(run: Runner, made: Path) -> None:
     shutil.copy(made / "words.vocab", run.folder / "v")
     shutil.copytree(made / "demo.model", run.folder / "m")
