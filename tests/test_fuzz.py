@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import signal
@@ -20,7 +21,7 @@ from fuzz.generate import Generator
 from fuzz.judge import is_refused, judge
 from fuzz.reduce import reduce_case
 from fuzz.report import Tally, describe, sorts, table
-from fuzz.run import run
+from fuzz.run import run, warm
 from fuzz.samples import Checkpoint, Samples, prepare, write_files
 from fuzz.sandbox import Limits, Outcome, Sandbox
 
@@ -354,6 +355,22 @@ def test_a_command_that_breaks_is_in_the_table_with_a_line_that_shows_it(
     assert finding.fault.startswith("ValueError at nlpkit/cli/options.py")
     assert f"\n    nlpkit {finding.command} < /dev/null\n" in describe(finding)
     assert "detokenize" in table(tally)
+
+
+def test_ctrl_c_is_heard_after_commands_were_run_to_warm_up(
+    samples: Samples, tmp_path: Path
+) -> None:
+    from nlpkit.cli.main import main
+
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    wanted = [command for command in COMMANDS if command.name == "sentences"]
+    try:
+        assert warm(wanted, samples, Sandbox(tmp_path, main)) == []
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        gc.unfreeze()
+        for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+            signal.signal(number, handler)
 
 
 def test_counts_of_a_tally() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -136,6 +137,8 @@ def warm(commands: list[Command], samples: Samples, sandbox: Sandbox) -> list[Ca
                     step.apply(place)
                 if _call_here(sandbox, case.words(), place):
                     refused.append(case)
+    # a command leaves signals as they suit the end of a process
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     settle(sandbox)
     return refused
 
