@@ -49,7 +49,7 @@ _ENOUGH = 200_000  # target tokens: with fewer, German inflection was learned be
 _EACH, _MEMBERS = 8, 4  # epochs from which on more models teach more, and how many at most
 _PATIENT = 60  # epochs of a small Transformer from which on it is ahead of an LSTM
 _OPTIMIZER = 0.85  # of the speed is left when weights are changed, too
-_TRIALS = 3  # of a batch; the first one warms up
+_TRIALS = 6  # of a batch; the first one warms up, and on a busy machine some are slow
 
 
 class Picked(NamedTuple):
