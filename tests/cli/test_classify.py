@@ -88,6 +88,9 @@ def test_evaluate(folder: Path, tmp_path: Path) -> None:
     assert run(*asked).exit_code == 0
     assert "<title>right good → good: 8</title>" in page.read_text()
     assert "% sure, 100.0% right</title>" in page.read_text()
+    # the matrix is an image within the page, which its own policy must let through
+    assert 'xlink:href="data:image/png' in page.read_text()
+    assert "img-src data:" in page.read_text()
     result = run(
         "evaluate",
         str(folder / "data"),
