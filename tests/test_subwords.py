@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from nlpkit.errors import NlpkitError
+from nlpkit.text.codec import in_parts
 from nlpkit.text.patterns import gpt2
 from nlpkit.text.subwords import (
     END_OF_TEXT,
@@ -55,6 +56,23 @@ def test_training_counts_bytes_merges_and_specials(model: Subwords) -> None:
 def test_training_twice_gives_the_same_model(model: Subwords) -> None:
     again = Subwords.train(CORPUS, vocab_size=SIZE, specials=SPECIALS)
     assert again.backend.to_str() == model.backend.to_str()
+
+
+def test_a_long_text_is_trained_on_in_parts_that_make_no_difference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = " ".join(f"low{number} lower lowest" for number in range(200))
+    whole = Subwords.train([text], vocab_size=300).backend.to_str()
+    monkeypatch.setattr("nlpkit.text.codec.PART", 100)
+    given: list[str] = []
+
+    def watched(*arguments: Any) -> list[str]:
+        given.extend(in_parts(*arguments))
+        return given
+
+    monkeypatch.setattr("nlpkit.text.subwords.in_parts", watched)
+    assert Subwords.train([text], vocab_size=300).backend.to_str() == whole
+    assert len(given) > 40
 
 
 def test_a_vocabulary_without_room_for_the_bytes_is_an_error() -> None:

@@ -122,7 +122,8 @@ class Subwords(Codec):
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
-        in_thread(lambda: backend.train_from_iterator(texts, trainer))
+        parts = (part for text in texts for part in in_parts(text, _PIECE_ENDS))
+        in_thread(lambda: backend.train_from_iterator(parts, trainer))
         return cls(backend)
 
     @classmethod
