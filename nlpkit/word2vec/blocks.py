@@ -146,7 +146,7 @@ def _centres_near(
     return left - first, right - first
 
 
-@kernel()
+@kernel(forceinline=True)
 def gather(
     input_rows: Floats, output_rows: Floats, inputs: Ints, targets: Ints, space: Workspace
 ) -> None:
@@ -173,7 +173,7 @@ def change_rows(
             add_row(matrix, rows[k + r], _ONE, change, r, width)
 
 
-@kernel(fastmath=True, error_model="numpy")
+@kernel(fastmath=True, error_model="numpy", forceinline=True)
 def _true_pairs(
     first: int, last: int, start: int, how: Steps, measure: bool, space: Workspace
 ) -> tuple[float, int]:
@@ -196,7 +196,7 @@ def _true_pairs(
     return loss, n_pairs
 
 
-@kernel(fastmath=True, error_model="numpy")
+@kernel(fastmath=True, error_model="numpy", forceinline=True)
 def _noise_pairs(
     first: int, last: int, start: int, rows: int, how: Steps, measure: bool, space: Workspace
 ) -> float:
@@ -284,7 +284,7 @@ def _weigh_by_parts(start: int, stop: int, space: Workspace) -> None:
         add_row(space.inputs, i, others, space.inputs, i, space.inputs.shape[1])
 
 
-@kernel(fastmath=True, error_model="numpy")
+@kernel(fastmath=True, error_model="numpy", forceinline=True)
 def _window_means(
     input_rows: Floats, first: int, last: int, start: int, stop: int, how: Steps, space: Workspace
 ) -> None:
@@ -303,7 +303,7 @@ def _window_means(
             add_row(hidden, p - first, weight, input_rows, space.document[p], width)
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, forceinline=True)
 def _change_windows(
     input_rows: Floats, first: int, last: int, start: int, stop: int, space: Workspace
 ) -> None:
@@ -324,7 +324,7 @@ def _change_windows(
             add_row(input_rows, space.row[start + i], -_ONE, errors, start + i - first, width)
 
 
-@kernel(fastmath=True, error_model="numpy")
+@kernel(fastmath=True, error_model="numpy", forceinline=True)
 def _means_against_noise(
     first: int, last: int, how: Steps, measure: bool, space: Workspace
 ) -> float:

@@ -74,7 +74,7 @@ def read_chunk(chunk: Chunk, space: Workspace) -> tuple[np.uint64, int]:
     return state, n
 
 
-@kernel()
+@kernel(forceinline=True)
 def next_noise(state: np.uint64, chunk: Chunk, space: Workspace) -> np.uint64:
     """Noise words for the next block."""
     state = draw_noise(state, chunk.noise.limits, chunk.noise.guide, space.noise)
@@ -82,7 +82,7 @@ def next_noise(state: np.uint64, chunk: Chunk, space: Workspace) -> np.uint64:
     return state
 
 
-@kernel()
+@kernel(forceinline=True)
 def is_measured(first: int, chunk: Chunk) -> bool:
     """Whether the loss of the block that begins at this word is wanted."""
     return (first // chunk.block) % MEASURE_EVERY == 0
