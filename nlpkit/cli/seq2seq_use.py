@@ -105,20 +105,7 @@ def predict(
                 out.flush()
 
     with open_output(output) as out, memory_advice("a smaller --batch-size or fewer --beams"):
-        if shown == "jsonl":
-            for _, line, found in answered(out):
-                records = [_record(translator, answer) for answer in found]
-                more = {"nbest": records} if settings.nbest > 1 else {}
-                out.write_json(with_record(line, {"source": line, **records[0], **more}))
-        else:
-            every = ((number, answer) for number, _, found in answered(out) for answer in found)
-            # a line for a line, whatever is in it
-            rows = ((n, one.score, " ".join(one.text.splitlines())) for n, one in every)
-            if shown == "text":
-                for _, _, text in rows:
-                    out.write(f"{text}\n")
-            else:
-                write_rows(out, ("line", "score", "answer"), rows, shown)
+        _write_answers(out, translator, answered(out), shown, settings.nbest)
     _say_counts(counts, translator, notes)
     if stats:
         seconds = max(time.perf_counter() - started, 1e-9)
@@ -126,6 +113,29 @@ def predict(
             f"{counts.lines:,} lines, {counts.tokens:,} tokens in {seconds:.2f} s, "
             f"{counts.tokens / seconds:,.1f} tokens/s"
         )
+
+
+def _write_answers(
+    out: Writer,
+    translator: Translator,
+    answered: Iterator[tuple[int, str, Sequence[Answer]]],
+    shown: str,
+    nbest: int,
+) -> None:
+    if shown == "jsonl":
+        for _, line, found in answered:
+            records = [_record(translator, answer) for answer in found]
+            more = {"nbest": records} if nbest > 1 else {}
+            out.write_json(with_record(line, {"source": line, **records[0], **more}))
+        return
+    every = ((number, answer) for number, _, found in answered for answer in found)
+    # a line for a line, whatever is in it
+    rows = ((n, one.score, " ".join(one.text.splitlines())) for n, one in every)
+    if shown == "text":
+        for _, _, text in rows:
+            out.write(f"{text}\n")
+    else:
+        write_rows(out, ("line", "score", "answer"), rows, shown)
 
 
 def _groups(lines: list[str]) -> Iterator[list[str]]:
