@@ -243,6 +243,15 @@ def test_endless_work_may_be_ended_by_ctrl_c(tmp_path: Path) -> None:
     assert (outcome.code, judge(case, outcome)) == (130, "")
 
 
+def test_much_work_that_was_asked_for_may_be_ended(samples: Samples) -> None:
+    generator = Generator(find_commands(), samples, 1, "names report", "other_options")
+    cases = [generator.case(number) for number in range(300)]
+    much = [case for case in cases if ("--count", "100000") in case.arguments]
+    assert much
+    assert all(case.endless for case in much)
+    assert not all(case.endless for case in cases)
+
+
 def test_a_command_that_waits_for_nothing_is_not_waited_for(
     samples: Samples, tmp_path: Path
 ) -> None:

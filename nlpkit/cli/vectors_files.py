@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from nlpkit import modeldir
 from nlpkit import settings as limits
@@ -132,6 +133,9 @@ def merge(
 
     if len(vectors) < 2:
         raise UsageError("merging needs at least two sets of vectors")
+    pipes = [path for path in vectors if Path(path).is_fifo()]
+    if len(set(pipes)) < len(pipes):
+        raise UsageError("a pipe can be read only once")
     notes = Notes()
     shared.check_output(output, to, force)
     sets = [shared.open_vectors(path, notes) for path in vectors]

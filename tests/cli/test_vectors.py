@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -169,6 +170,8 @@ def test_normalize_merge_and_pca(model: str) -> None:
     run("merge", model, "unit.model", "-o", "mean.txt", "--method", "average")
     assert load("mean.txt").dim == 4
     run("merge", model, "-o", "one.model", code=2)
+    os.mkfifo("pipe")
+    run("merge", "pipe", "pipe", "-o", "one.model", code=2)  # the second would wait for ever
     run("pca", model, "-o", "small.model", "--dim", "2")
     assert load("small.model").dim == 2
 

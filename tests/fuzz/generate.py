@@ -99,10 +99,17 @@ class Draft:
             circumstances=tuple(self.circumstances),
             signal=self.signal,
             after=self.after,
-            endless=self.endless or self.command.name in roles.ENDLESS_COMMANDS,
+            endless=self.endless
+            or self.command.name in roles.ENDLESS_COMMANDS
+            or any(map(self._asks_for_much, self.command.parameters)),
             big=self.big,
             then=self.then,
         )
+
+    def _asks_for_much(self, parameter: Parameter) -> bool:
+        """Whether an option wants work that a test should not wait for, but Ctrl-C can end."""
+        values = (group[-1] for group in self.arguments.get(parameter.name, []))
+        return parameter.name in roles.ENDLESS and any(_as_number(one) > MANY for one in values)
 
 
 class Generator:
@@ -237,8 +244,6 @@ def odd_value(draft: Draft) -> None:
         draft.add("another user")
         if os.getuid() != 0:
             return
-    if parameter.name in roles.ENDLESS and amount > MANY:
-        draft.endless = True
     draft.files.pop(parameter.name, None)
     draft.set(parameter, value)
 

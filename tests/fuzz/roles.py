@@ -16,6 +16,7 @@ ENDLESS = (
     "sample_tokens",
     "walks",
     "max_tokens",
+    "grad_accum",
 )
 ENDLESS_COMMANDS = ("demo",)
 PROCESSES = ("jobs", "threads")  # large numbers of them only where the system sets a limit
