@@ -126,7 +126,7 @@ class GloveTrainer:
 
         self._shards, self._size, self.settings = shards, size, settings
         self._workers = settings.threads or available_cores()
-        # the last two columns but for padding: biases, which learn as the rest does
+        # the last two columns but for padding: biases and ones
         self._width = -(-(settings.dim + 2) // _LANES) * _LANES
         check_memory(4 * 4 * size * self._width, f"{size:,} vectors of {settings.dim} dimensions")
         if not shards.pairs:
@@ -215,6 +215,8 @@ def _train(
 
     Column ``dim`` of a word is its bias and 1 for a neighbour, column ``dim + 1`` the other way
     round: so one product gives the score with both biases. The ones are put back after each step.
+    Biases learn at a rate of 1, as in the original: at that of the vectors those of rare words stay
+    behind, and how frequent a word is goes into its vector.
     """
     width = words.shape[1]
     total = 0.0
@@ -230,6 +232,8 @@ def _train(
         scaled = weight[pair] * error
         total += 0.5 * scaled * error
         step = lr * scaled
+        bias, bias_square = a[dim], a2[dim]
+        near_bias, near_bias_square = b[dim + 1], b2[dim + 1]
         for d in range(width):
             x, y = a[d], b[d]
             for_a = min(max(step * y, -_LARGEST), _LARGEST)
@@ -238,6 +242,8 @@ def _train(
             b[d] = y - for_b / np.sqrt(b2[d])
             a2[d] += for_a * for_a
             b2[d] += for_b * for_b
-        a[dim + 1] = one
-        b[dim] = one
+        a[dim], b[dim] = bias - scaled / np.sqrt(bias_square), one
+        a[dim + 1], b[dim + 1] = one, near_bias - scaled / np.sqrt(near_bias_square)
+        a2[dim] = bias_square + scaled * scaled
+        b2[dim + 1] = near_bias_square + scaled * scaled
     return total

@@ -76,7 +76,8 @@ def test_a_step_is_the_formula() -> None:
     a, b = words[pair["word"][0]], nears[pair["near"][0]]
     error = a @ b - np.log(3)
     assert np.isclose(a @ b, a[:8] @ b[:8] + a[8] + b[9])  # the biases
-    step = 0.1 * (3 / 10) ** 0.75 * error
+    scaled = (3 / 10) ** 0.75 * error
+    step = 0.1 * scaled
     columns = [np.ascontiguousarray(pair[name]) for name in ("word", "near", "log", "weight")]
     order = np.zeros(1, np.int32)
     loss = glove._train(
@@ -84,16 +85,24 @@ def test_a_step_is_the_formula() -> None:
     )
     assert loss == pytest.approx(0.5 * (3 / 10) ** 0.75 * error**2, rel=1e-4)
     moved = np.array(trainer._rows[0][pair["word"][0]], float)
-    np.testing.assert_allclose(moved[:9], (a - step * b)[:9], atol=1e-5)
-    np.testing.assert_allclose(
-        trainer._squares[0][pair["word"][0]][:9], 1 + (step * b[:9]) ** 2, atol=1e-5
-    )
+    np.testing.assert_allclose(moved[:8], (a - step * b)[:8], atol=1e-5)
+    squares = trainer._squares[0][pair["word"][0]]
+    np.testing.assert_allclose(squares[:8], 1 + (step * b[:8]) ** 2, atol=1e-5)
+    # biases learn at a rate of 1; what they are multiplied with stays 1
+    other = np.array(trainer._rows[1][pair["near"][0]], float)
+    assert [moved[8], other[9]] == pytest.approx([a[8] - scaled, b[9] - scaled], abs=1e-5)
+    assert [moved[9], other[8]] == [1, 1]
+    assert squares[8] == pytest.approx(1 + scaled**2, abs=1e-5)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_words_that_keep_together_are_near(threads: int) -> None:
     chosen = CountSettings(**{**vars(SMALL), "threads": threads, "epochs": 30})
-    trainer = GloveTrainer(Shards(counted(corpus()), chosen), 10, chosen)
+    # some lines have words of both groups: pairs that never meet are not learned from, and of pairs
+    # that meet equally often biases say all
+    mixed = ids_of([[i % 5, 5 + i // 5] for i in range(25)] * 2)
+    ids = np.concatenate([corpus(), mixed])
+    trainer = GloveTrainer(Shards(counted(ids), chosen), 10, chosen)
     losses = [record.loss for record in trainer.train()]
     assert losses[-1] < losses[0] / 2
     vectors = trainer.vectors()
