@@ -88,7 +88,7 @@ class CharacterCnn(nn.Module):
     def forward(self, characters: Tensor) -> Tensor:
         table = F.pad(self.embedding, (0, 0, 1, 0))  # (characters, D), the first row is zero
         letters = F.embedding(characters, table).transpose(1, 2)  # (U, D, L)
-        responses = [convolution(letters).amax(dim=2) for convolution in self.convolutions]
+        responses = [convolution(letters).max(dim=2).values for convolution in self.convolutions]
         states = self.activate(torch.cat(responses, dim=1))  # (U, filters)
         for highway in self.highways:
             states = highway(states)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from nlpkit.models.elmo import Elmo, ElmoArchitecture
 from nlpkit.models.elmo_model import ElmoModel, make_batch, mix_layers
 from nlpkit.models.finetune import ElmoEncoder
 from nlpkit.nn.layer_mix import LayerMix
-from nlpkit.nn.projected_lstm import ProjectedLstm
+from nlpkit.nn.projected_lstm import ProjectedLstm, Recurrence
 from nlpkit.pretrained.elmo import import_elmo, read_options
 from nlpkit.tasks.elmo.settings import ElmoSettings
 from nlpkit.tasks.elmo.train import ElmoRun, Sentences
@@ -54,6 +55,26 @@ def test_a_clipped_projected_lstm_follows_its_formula() -> None:
             c = np.clip(sigmoid(f) * c + sigmoid(i) * np.tanh(g), -0.3, 0.3)
             h = np.clip((sigmoid(o) * np.tanh(c)) @ p, -0.2, 0.2)
             np.testing.assert_allclose(outputs[way, :, step].detach(), h, atol=1e-6)
+
+
+def test_gradients_of_the_recurrence_are_those_of_its_formula() -> None:
+    generator = torch.Generator().manual_seed(3)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+    weights = [draw(2, 4, 3, 20), draw(2, 2, 20), draw(2, 5, 2)]
+    for part in weights:
+        part.requires_grad_()
+    first = draw(2, 3, 2), draw(2, 3, 5)
+    for clips in ((math.inf, math.inf), (0.8, 0.9)):
+        outputs = Recurrence.apply(weights[0].clone(), *weights[1:], *first, *clips)[0]
+        assert bool((outputs.abs() == 0.9).any()) == (clips[1] == 0.9)  # some are clipped
+
+        def outputs_of(gates: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+            return Recurrence.apply(gates.clone(), *others, *first, *clips)[0]  # noqa: B023
+
+        assert torch.autograd.gradcheck(outputs_of, weights)
 
 
 def test_vectors_are_the_same_at_any_batch_size_and_in_any_company() -> None:
