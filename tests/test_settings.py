@@ -9,8 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from nlpkit.cli.flags import flag_of, with_settings
-from nlpkit.cli.frame import Command
+from nlpkit.cli.flags import flag_of
+from nlpkit.cli.frame import new_app
 from nlpkit.errors import NlpkitError
 from nlpkit.settings import changed, check, option, options, parse_duration, ranges
 from nlpkit.training.settings import TrainerSettings, batch_size, epochs
@@ -55,20 +55,18 @@ class Together:
     given: int = 3  # no flag: Python alone sets it
 
 
-app = typer.Typer()
-together = typer.Typer()
+app = new_app()
+together = new_app()
 seen: list[Any] = []
 
 
-@together.command(cls=Command)
-@with_settings(Together, Other, window=5)
+@together.command(defaults={"window": 5})
 def use(*, bundle: Together, other: Other) -> None:
     """Read."""
     seen[:] = [bundle, other]
 
 
-@app.command(cls=Command)
-@with_settings(Small, layers=5)
+@app.command(defaults={"layers": 5})
 def train(
     settings: Small,
     window: flag_of(Other, "window") = 4,  # type: ignore[valid-type]

@@ -8,10 +8,9 @@ from nlpkit import modeldir, textio
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.bert_options import Bert, Layer, check_layer, open_model, read_texts, say_long
-from nlpkit.cli.flags import argument, flag, with_settings
-from nlpkit.cli.frame import UsageError
+from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.output import Notes, open_output, write_rows
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.text.records import Reading, with_record
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 _FOUND = ("score", "file", "line", "text")
 
 
-@with_settings(Reading, options.Use)
 def embed(
     *,
     model: Bert,
@@ -158,7 +156,6 @@ def _save(
     vectors.save(output, "folder", force=force)
 
 
-@with_settings(options.Rows, options.Use)
 def similarity(
     *,
     model: Bert,
@@ -214,7 +211,6 @@ def _pair(line: str, number: int) -> tuple[str, str]:
     return first, second
 
 
-@with_settings(Reading, options.Use)
 def index(
     *,
     model: Bert,
@@ -259,7 +255,6 @@ def _index(
     return made
 
 
-@with_settings(Reading, options.Rows, options.Use)
 def search(
     *,
     source: str = argument(..., "From nlpkit bert index; with INPUT, a model.", metavar="INDEX"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.bert_options import Bert, Layer, check_layer, open_model, read_texts
-from nlpkit.cli.flags import argument, flag, with_settings
+from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.output import Notes, open_output, write_rows
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.text.records import Reading, with_record
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _COLUMNS = ("probability", "tokens", "text")
 
 
-@with_settings(Reading, options.Rows, options.Use)
 def fill(
     *,
     model: Bert,
@@ -109,7 +108,6 @@ def _write_fillings(
     write_rows(out, _COLUMNS, rows, shown)
 
 
-@with_settings(options.Rows, options.Use)
 def compare(
     *,
     model: Bert,
@@ -143,7 +141,7 @@ def compare(
       $ nlpkit bert compare world.bert "Paris is in [MASK]." "Rome is in [MASK]."
       $ nlpkit bert compare world.bert "Paris is in [MASK]." "Rome is in [MASK]." --plot both.html
     """
-    from nlpkit.cli.lm_compare import check_view, write_compared
+    from nlpkit.cli.lm_analysis import check_view, write_compared
     from nlpkit.compare import compare as rank
     from nlpkit.compare import draw_scatter, scatter_text
     from nlpkit.plots import check_picture
@@ -165,7 +163,6 @@ def compare(
         draw_scatter(rows, (first, second), plot)
 
 
-@with_settings(Reading, options.Rows, options.Use)
 def score(
     *,
     model: Bert,
@@ -212,7 +209,6 @@ def score(
             out.flush()
 
 
-@with_settings(Reading, options.Rows, options.Use)
 def senses(
     *,
     model: Bert,

@@ -12,8 +12,8 @@ import typer
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import flag, with_settings
-from nlpkit.cli.frame import Command, new_app
+from nlpkit.cli.flags import flag
+from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import Notes, open_output
 from nlpkit.cli.rows import read_rows
 from nlpkit.errors import NlpkitError
@@ -35,8 +35,7 @@ SubwordModel = Annotated[
 ]
 
 
-@app.command(cls=Command)
-@with_settings(Reading)
+@app.command()
 def train(
     reading: Reading,
     inputs: options.Inputs = None,
@@ -93,8 +92,7 @@ def train(
     notes.say(f"{output}: {len(model)} subwords from {size / 1e6:.1f} MB")
 
 
-@app.command(cls=Command)
-@with_settings(Reading)
+@app.command()
 def encode(
     reading: Reading,
     inputs: options.Inputs = None,
@@ -142,8 +140,7 @@ def _make_encoder(model: Subwords, format: str, errors: str) -> Callable[[textio
     return encode_block
 
 
-@app.command(cls=Command)
-@with_settings(Reading)
+@app.command()
 def decode(
     reading: Reading,
     inputs: options.Inputs = None,

@@ -9,11 +9,10 @@ import typer
 
 from nlpkit import settings as limits
 from nlpkit.cli import encoder_inspect, options
-from nlpkit.cli.flags import argument, flag, with_settings
-from nlpkit.cli.frame import Command, new_app
-from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
+from nlpkit.cli.flags import argument, flag
+from nlpkit.cli.frame import new_app
+from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_report, write_rows
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
-from nlpkit.cli.reports import write_report
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.text.pipeline import Tokens, TokenSettings
@@ -21,7 +20,7 @@ from nlpkit.text.records import Reading, rows_of, text_of
 from nlpkit.text.vocab import on_one_line
 
 app = new_app("Label whole texts: sentiment, topic, language.")
-app.command("inspect", cls=Command)(encoder_inspect.inspect_classifier)
+app.command("inspect")(encoder_inspect.inspect_classifier)
 
 DataFormat = Literal["auto", "tsv", "fasttext", "jsonl", "csv", "folder"]
 DataInput = Annotated[
@@ -72,8 +71,7 @@ Quantized = Annotated[
 ]
 
 
-@app.command(cls=Command)
-@with_settings(ClassifierSettings, options.Training, options.Decoding)
+@app.command()
 def train(
     *,
     data: list[str] = argument(..., "Labelled texts, or a folder per label.", metavar="TRAIN"),
@@ -129,8 +127,7 @@ def train(
     draw_run(run, output, notes, resume=flags.resume, force=flags.force)
 
 
-@app.command(cls=Command)
-@with_settings(Reading)
+@app.command()
 def predict(
     reading: Reading,
     model: options.Model,
@@ -213,7 +210,7 @@ def _make_quick(classifier: Any, quantize: str | None, threads: int) -> None:
         )
 
 
-@app.command(cls=Command)
+@app.command()
 def evaluate(
     model: options.Model,
     test: list[str] = argument(..., "Labelled texts, or a folder per label.", metavar="TEST"),
@@ -274,8 +271,7 @@ def evaluate(
         write_report(out, sections, record, rows_format(format))
 
 
-@app.command(cls=Command)
-@with_settings(Reading)
+@app.command()
 def explain(
     *,
     model: options.Model,

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nlpkit.cli.output import Writer
-from nlpkit.cli.reports import Section, facts, percent
-from nlpkit.cli.tag_report import calibration_fact, confusions, draw_matrix, measures
+from nlpkit.cli.output import Section, Writer, facts, percent
+from nlpkit.cli.tag_output import calibration_fact, confusions, draw_matrix, measures
 from nlpkit.text.records import with_record
 from nlpkit.text.vocab import on_one_line
 

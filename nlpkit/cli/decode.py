@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nlpkit.cli import options
-from nlpkit.cli.flags import flag, with_settings
-from nlpkit.cli.frame import Command, new_app
+from nlpkit.cli.flags import flag
+from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import open_output
 from nlpkit.cli.rows import read_rows
 from nlpkit.text.pipeline import show
@@ -14,8 +14,7 @@ from nlpkit.text.vocab import Vocab
 app = new_app()
 
 
-@app.command(cls=Command)
-@with_settings(Reading)
+@app.command()
 def decode(
     reading: Reading,
     vocab: options.VocabFile,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from nlpkit import textio
 from nlpkit.cli.flags import flag
-from nlpkit.cli.frame import Command, new_app
+from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import open_output
 from nlpkit.errors import NlpkitError
 from nlpkit.samples import sample_folder
@@ -127,7 +127,7 @@ Next:
 """
 
 
-@app.command(cls=Command)
+@app.command()
 def demo(
     quick: bool = flag(False, "Train less, to see every step in seconds."),
     keep: str | None = flag(None, "Work in this folder and leave all files.", metavar="DIR"),

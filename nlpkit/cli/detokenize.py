@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from nlpkit.cli import options
-from nlpkit.cli.flags import flag, with_settings
-from nlpkit.cli.frame import Command, new_app
+from nlpkit.cli.flags import flag
+from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import open_output
 from nlpkit.text.detokenize import detokenize as join_words
 from nlpkit.text.pipeline import SHOWN_SPACE
@@ -15,8 +15,7 @@ from nlpkit.text.records import TOKEN_KEYS, Reading, rows_of, text_of
 app = new_app()
 
 
-@app.command(cls=Command)
-@with_settings(Reading)
+@app.command()
 def detokenize(
     reading: Reading,
     inputs: options.Inputs = None,

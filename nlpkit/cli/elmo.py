@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from nlpkit import modeldir, textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import argument, flag, with_settings
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.flags import argument, flag
+from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import Notes, check_output, open_output
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
+from nlpkit.errors import UsageError
 from nlpkit.tasks.elmo.settings import ElmoSettings
 from nlpkit.text.pipeline import Tokens, TokenSettings, read_tokens
 from nlpkit.text.records import TOKEN_KEYS, Reading, with_record
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 app = new_app("Word vectors in context by ELMo: train, embed, import.")
 
 
-@app.command(cls=Command)
-@with_settings(ElmoSettings, options.Tokenizing, options.Training, Reading)
+@app.command()
 def train(
     *,
     text: options.Inputs = None,
@@ -57,8 +57,7 @@ def train(
     draw_run(run, output, notes, resume=flags.resume, force=flags.force)
 
 
-@app.command(cls=Command)
-@with_settings(options.Tokenizing, Reading)
+@app.command()
 def embed(
     *,
     model: options.Model,
@@ -156,7 +155,7 @@ def _parse_mix(text: str | None) -> list[float] | None:
         raise UsageError(f"--mix takes numbers between commas, not {text!r}") from None
 
 
-@app.command("import", cls=Command)
+@app.command()
 def import_(
     source: str = argument(
         ..., "AllenNLP's options.json, or the folder with both.", metavar="SOURCE"

@@ -7,10 +7,10 @@ from typing import Literal
 
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import flag, with_settings
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.flags import flag
+from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import Notes, check_output, open_output
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.records import Reading, Row, extend, read_tokens, token_keys
 from nlpkit.text.vocab import UNK, Vocab
@@ -19,8 +19,7 @@ app = new_app()
 BOS, EOS = "<bos>", "<eos>"
 
 
-@app.command(cls=Command)
-@with_settings(Reading)
+@app.command()
 def encode(
     reading: Reading,
     vocab: options.VocabFile,

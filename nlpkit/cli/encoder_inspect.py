@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from nlpkit import textio
-from nlpkit.cli import inspect_output, lm_inspect, options
-from nlpkit.cli.flags import with_settings
+from nlpkit.cli import inspect_output, lm_analysis, options
 from nlpkit.cli.output import open_output
 from nlpkit.errors import NlpkitError, UsageError
 
@@ -22,8 +21,8 @@ RECURRENT = ("lstm", "gru")
 
 
 @dataclass(frozen=True)
-class Wanted(lm_inspect.View):
-    """What is to be shown, for ``with_settings``."""
+class Wanted(lm_analysis.View):
+    """What is to be shown."""
 
     show: Annotated[
         Literal["attention", "gates", "neurons"] | None,
@@ -35,7 +34,6 @@ class Wanted(lm_inspect.View):
     ] = None
 
 
-@with_settings(Wanted)
 def inspect_tagger(
     *,
     model: options.Model,
@@ -64,13 +62,12 @@ def inspect_tagger(
 
     wanted = _asked(wanted, find_neurons)
     tagger = Tagger.load(model)
-    items = tokenize_text(lm_inspect.read_text(text).splitlines(), tagger.settings.unit)
+    items = tokenize_text(lm_analysis.read_text(text).splitlines(), tagger.settings.unit)
     rows = [item.tokens[part] for item in items for part in cut_long(len(item.tokens))]
     encoder = getattr(tagger, "encoder", None)
     _show(encoder, lambda tokens: tagger.scores([tokens]), rows, wanted)
 
 
-@with_settings(Wanted)
 def inspect_classifier(
     *,
     model: options.Model,
@@ -98,7 +95,7 @@ def inspect_classifier(
     wanted = _asked(wanted, find_neurons)
     classifier = Classifier.load(model)
     bags = getattr(classifier, "bags", None)
-    lines = lm_inspect.read_text(text).splitlines()
+    lines = lm_analysis.read_text(text).splitlines()
     rows = [list(bags.tokens(line)) for line in lines] if bags is not None else [lines]
     encoder = getattr(classifier, "_encoder", None)
     _show(encoder, lambda tokens: classifier.scores_of([tokens]), list(filter(None, rows)), wanted)
@@ -107,7 +104,7 @@ def inspect_classifier(
 def _asked(wanted: Wanted, find_neurons: bool) -> Wanted:
     """What was asked for, if it can be drawn."""
     wanted = replace(wanted, show="neurons") if find_neurons else wanted
-    lm_inspect.check_plot(wanted.plot, wanted.show or "attention")
+    lm_analysis.check_plot(wanted.plot, wanted.show or "attention")
     return wanted
 
 
@@ -129,7 +126,7 @@ def _show(
     if show == "attention" and len(rows) > 1:
         raise UsageError("attention is shown for one line of text")
     if show == "gates" and wanted.plot is not None:
-        lm_inspect.check_plot(wanted.plot, show)
+        lm_analysis.check_plot(wanted.plot, show)
     watched = [_watch(encoder, read, row) for row in rows]
     with open_output(textio.STDIN) as out:
         if show == "attention":
@@ -141,10 +138,10 @@ def _show(
         if show == "neurons":
             from nlpkit.tasks.lm.neurons import word_features
 
-            lm_inspect.show_neurons(out, gates, word_features(tokens), wanted)
+            lm_analysis.show_neurons(out, gates, word_features(tokens), wanted)
         else:
             spaced = [f"{token} " for token in tokens] if wanted.cell else tokens
-            lm_inspect.show_gates(out, gates, spaced, wanted)
+            lm_analysis.show_gates(out, gates, spaced, wanted)
 
 
 def _watch(encoder: Any, read: Callable[[Sequence[str]], Any], row: Sequence[str]) -> list[Any]:

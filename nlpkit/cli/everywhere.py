@@ -14,10 +14,11 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
+from nlpkit.cli.flags import declare_flags, flag_field
 from nlpkit.errors import UsageError
 from nlpkit.settings import LARGEST_SEED, OUTPUT
 from nlpkit.textio import LONGEST_LINE_VARIABLE, check_writable
@@ -32,47 +33,31 @@ PLAIN_VARIABLES = (LONGEST_LINE_VARIABLE, "NLPKIT_FAULT", "NLPKIT_COMPLETE")
 class Everywhere:
     """The values of these flags in the command that is running."""
 
-    output: str = "-"
-    header: bool = False
-    json: bool = False
-    quiet: bool = False
-    metrics: str | None = None
+    output: str = flag_field(
+        "-", "Where to write; - is standard output.", "--output", "-o", metavar="FILE"
+    )
+    header: bool = flag_field(False, "A first line with the names of columns.")
+    json: bool = flag_field(False, "Short for --format jsonl.")
+    quiet: bool = flag_field(False, "No notes or progress on stderr.", "--quiet", "-q")
+    metrics: str | None = flag_field(
+        None,
+        "Write records of the curve as they are made: JSON lines, to be followed.",
+        metavar="FILE",
+        group=OUTPUT,
+    )
 
 
 _NONE = Everywhere()
 current: contextvars.ContextVar[Everywhere] = contextvars.ContextVar("current", default=_NONE)
 
 
-def _declare(
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Where to write; - is standard output."
-        ),
-    ] = "-",
-    header: Annotated[
-        bool, typer.Option("--header", help="A first line with the names of columns.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Short for --format jsonl.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No notes or progress on stderr.")
-    ] = False,
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            "--metrics",
-            metavar="FILE",
-            help="Write records of the curve as they are made: JSON lines, to be followed.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-) -> None: ...
+def _declare(given: Everywhere) -> None: ...
 
 
 @functools.cache
 def _declared() -> dict[str, Any]:
     app = typer.Typer(add_completion=False)
-    app.command()(_declare)
+    app.command()(declare_flags(_declare))
     return {one.name: one for one in typer.main.get_command(app).params}
 
 

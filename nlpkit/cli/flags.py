@@ -59,70 +59,55 @@ def flag_field(default: Any, help: str, *names: str, **more: Any) -> Any:
     return option(default, help, flags=names, **{"group": None, **more})
 
 
-def declare_flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A command whose parameters say by their annotations what ``flag`` and ``argument`` say."""
-    hints = typing.get_type_hints(command, include_extras=True)
-    parameters = []
-    for one in inspect.signature(command).parameters.values():
-        one = one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
-        is_declared = isinstance(one.default, Declared)
-        parameters.append(one.default.of(one, hints[one.name]) if is_declared else one)
+def declare_flags(
+    command: Callable[..., Any], defaults: dict[str, Any] | None = None
+) -> Callable[..., Any]:
+    """A command as Typer reads it: what ``flag`` and ``argument`` say stands in its annotations.
 
-    @functools.wraps(command)
-    def run(**values: Any) -> Any:
-        return command(**values)
-
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
-    return run
-
-
-def with_settings(*kinds: type[Any], **defaults: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorate a command that has a parameter for each settings class, annotated with it.
-
-    The parameter disappears from the command line and each option of the class takes its place.
-    ``defaults`` replace those of the dataclass where a command has its own.
+    A parameter that is annotated with a settings class disappears from the command line, and each
+    option of the class takes its place. ``defaults`` replace those of such a class where a command
+    has its own.
 
     >>> from nlpkit.settings import option
     >>> @dataclasses.dataclass(frozen=True)
     ... class Settings:
     ...     layers: int = option(2, "Layers.")
-    >>> @with_settings(Settings)
-    ... def train(text: str, settings: Settings) -> int:
+    >>> def train(text: str, settings: Settings) -> int:
     ...     return settings.layers
-    >>> train("some.txt", layers=3)
+    >>> declare_flags(train)(text="some.txt", layers=3)
     3
     """
+    hints = typing.get_type_hints(command, include_extras=True)
+    own = defaults or {}
+    takers: dict[str, type[Any]] = {}
+    parameters: list[inspect.Parameter] = []
+    for one in inspect.signature(command).parameters.values():
+        hint: Any = hints[one.name]
+        if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+            takers[one.name] = hint
+            parameters += _flags(hint, own)
+        elif isinstance(one.default, Declared):
+            parameters.append(one.default.of(one, hint))
+        else:
+            parameters.append(one.replace(annotation=hint))
+    parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
 
-    def decorate(command: Callable[..., Any]) -> Any:
-        hints = typing.get_type_hints(command, include_extras=True)
-        takers = {name: hint for name, hint in hints.items() if hint in kinds}
-        parameters: list[inspect.Parameter] = []
-        for parameter in inspect.signature(command).parameters.values():
-            if parameter.name in takers:
-                parameters += _flags(takers[parameter.name], defaults)
-            else:
-                parameters.append(parameter.replace(annotation=hints[parameter.name]))
-        parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    @functools.wraps(command)
+    def run(**values: Any) -> Any:
+        for taker, kind in takers.items():
+            listed = _listed(kind)
+            given = {name: value for name, value in own.items() if name in listed}
+            for name, (_, one) in listed.items():
+                older = () if one is None else one.hidden_flags
+                for known in (name, *map(_parameter, older)):
+                    value = values.pop(known, None)
+                    given |= {} if value is None else {name: value}
+            values[taker] = kind(**given)
+        return command(**values)
 
-        @functools.wraps(command)
-        def run(*args: Any, **values: Any) -> Any:
-            for taker, kind in takers.items():
-                listed = _listed(kind)
-                given = {name: value for name, value in defaults.items() if name in listed}
-                for name, (_, one) in listed.items():
-                    older = () if one is None else one.hidden_flags
-                    for known in (name, *map(_parameter, older)):
-                        value = values.pop(known, None)
-                        given |= {} if value is None else {name: value}
-                values[taker] = kind(**given)
-            return command(*args, **values)
-
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
-        return run
-
-    return decorate
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
 
 
 def flag_of(kind: type[Any], name: str) -> Any:

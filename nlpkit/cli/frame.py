@@ -21,13 +21,13 @@ from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_name
 
 from nlpkit.cli import everywhere
 from nlpkit.cli.flags import declare_flags
 from nlpkit.cli.helppage import Page, command_page, render
 from nlpkit.cli.output import drop_stream, write_stderr
-from nlpkit.errors import NlpkitError, NlpkitNote, NlpkitWarning
-from nlpkit.errors import UsageError as UsageError
+from nlpkit.errors import NlpkitError, NlpkitNote, NlpkitWarning, UsageError
 
 
 class NoInput(Exception):
@@ -198,23 +198,32 @@ class Group(TyperGroup):
 class App(typer.Typer):
     """The commands of one module."""
 
-    def command(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:
-        register = super().command(name, **{"cls": Command, **settings})
+    def command(
+        self, name: str | None = None, *, defaults: dict[str, Any] | None = None, **settings: Any
+    ) -> Callable[..., Any]:
+        """Register a command; ``defaults`` are its own for options of settings classes."""
 
         def declare(command: Callable[..., Any]) -> Callable[..., Any]:
-            register(declare_flags(command))
+            own_name = name or get_command_name(command.__name__.rstrip("_"))
+            register = super(App, self).command(own_name, **{"cls": Command, **settings})
+            register(declare_flags(command, defaults))
             return command
 
         return declare
 
 
-def new_app(help: str | None = None) -> App:
-    """An app for one module of commands; with ``help`` it is a group, without a single command."""
+def new_app(help: str | None = None, *commands: Callable[..., Any]) -> App:
+    """An app for one module of commands; with ``help`` it is a group, without a single command.
+
+    ``commands`` are functions of other modules; those of its own are registered by a decorator.
+    """
     app = App(
         help=help, cls=Group, add_completion=False, rich_markup_mode=None, no_args_is_help=True
     )
     if help is not None:
         app.callback()(_group_callback(help))
+    for command in commands:
+        app.command()(command)
     return app
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from nlpkit.cli import tables
 from nlpkit.cli.flags import argument, flag
-from nlpkit.cli.frame import Command, UsageError, new_app
-from nlpkit.cli.output import Writer, open_output
-from nlpkit.cli.reports import Section, write_report
+from nlpkit.cli.frame import new_app
+from nlpkit.cli.output import Section, Writer, open_output, write_report
+from nlpkit.errors import UsageError
 
 if TYPE_CHECKING:
     from nlpkit.describe import Description
@@ -20,7 +20,7 @@ app = new_app()
 MOST_LAYERS = 40  # shown of a model, unless all are asked for
 
 
-@app.command(cls=Command)
+@app.command()
 def info(
     models: list[str] = argument(
         ...,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from nlpkit.cli import everywhere
-from nlpkit.cli.lm_show import shade
 from nlpkit.cli.output import STDOUT, Writer, write_rows
+
+if TYPE_CHECKING:
+    from nlpkit.tasks.lm.model import TextModel
 
 _SHADES = " ░▒▓█"
 _WIDTH = 76
@@ -234,3 +236,34 @@ def draw_gates(gates: dict[str, Any], layer: int, tokens: Sequence[str], path: s
         labels = [label(_plain(token)) for token in tokens]
         axes.set_xticks(range(len(tokens)), labels, fontsize=6)
     save_figure(drawn, path)
+
+
+# backgrounds of 256 colours, from what was expected to what nobody could have guessed
+_COLOURS = (194, 193, 192, 229, 223, 216, 209, 203, 197)
+_BITS = 1.5  # of surprise from one shade to the next
+
+
+def write_tokens(
+    out: Writer, model: TextModel, texts: Iterable[str], stride: int | None, json: bool
+) -> None:
+    """Every token of a text with its log-probability, as they are scored."""
+    from nlpkit.tasks.lm.ask import shown_tokens
+
+    colours = not json and sys.stdout is not None and sys.stdout.isatty()
+    parts = (model.codec.encode(text) for text in texts)
+    for ids, losses in model.losses(parts, stride):
+        for token, loss in zip(shown_tokens(model, ids.tolist()), losses.tolist(), strict=True):
+            if colours:
+                out.write_styled(shade(out.safe(token), loss))
+            else:
+                out.write_json({"token": token, "logprob": round(-loss, 5)})
+    if colours:
+        out.write_styled("\n")
+
+
+def shade(text: str, nats: float) -> str:
+    """Text on a background that says how surprising it was."""
+    colour = _COLOURS[min(len(_COLOURS) - 1, int(nats / math.log(2) / _BITS))]
+    lines = text.split("\n")
+    painted = [f"\x1b[30;48;5;{colour}m{line}\x1b[0m" if line else "" for line in lines]
+    return "\n".join(painted)

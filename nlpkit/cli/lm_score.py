@@ -11,8 +11,7 @@ from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.flags import flag_field
-from nlpkit.cli.output import Writer, open_output, rows_format, write_rows
-from nlpkit.cli.reports import facts, write_report
+from nlpkit.cli.output import Writer, facts, open_output, rows_format, write_report, write_rows
 from nlpkit.errors import NlpkitError
 from nlpkit.text.records import Reading, with_record
 
@@ -63,7 +62,7 @@ def run_score(
         else:
             blocks = options.read_plain(paths, reading)
             if scoring.tokens:
-                from nlpkit.cli.lm_show import write_tokens
+                from nlpkit.cli.inspect_output import write_tokens
 
                 texts = (block.text(errors) for block in blocks)
                 write_tokens(out, model, texts, stride, shown == "jsonl")

@@ -1,27 +1,44 @@
-"""Writing and scoring with any language model: what ``lm`` and ``gpt`` sample and score share."""
+"""What ``lm`` and ``gpt`` share: training, writing and conversing with any language model."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.flags import flag_field
 from nlpkit.cli.output import Notes, Writer, open_output
+from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.generate.settings import SamplingSettings
+from nlpkit.signals import ask_to_stop
 from nlpkit.tasks.lm.settings import WritingSettings
 from nlpkit.text.records import TEXT_KEYS, Reading, row_lines, with_record
+from nlpkit.training.run import Progress
 
 if TYPE_CHECKING:
     from nlpkit.tasks.lm.model import Continuation, TextModel
 
-
+Init = Annotated[
+    str | None,
+    typer.Option(
+        "--init",
+        metavar="MODEL",
+        help="Start from a model's weights.",
+        rich_help_panel=limits.MODEL,
+    ),
+]
+SampleTokens = Annotated[
+    int,
+    typer.Option("--sample", min=0, max=10_000, help="Show so many tokens at each evaluation."),
+]
 Prompt = Annotated[
     str | None,
     typer.Argument(metavar="PROMPT", help="Text to go on from; - reads one per line."),
@@ -71,6 +88,28 @@ class Request:
         return self.format == "jsonl"
 
 
+def start_run(
+    make: Callable[[dict[str, Any]], Any], output: str, flags: options.Training, sample_tokens: int
+) -> None:
+    """Make a run for the device and process at hand, and see it to its end."""
+    from nlpkit.training.distributed import Processes
+
+    processes = Processes.from_environment()
+    notes = check_place(output, flags, processes)
+    chosen = processes.join(prepare_torch(flags, notes))
+    run = make({"device": chosen, "processes": processes})
+    if flags.resume and run.trainer is None:
+        raise UsageError("n-grams are counted at once: there is nothing to resume")
+
+    def show_sample(progress: Progress) -> None:
+        if sample_tokens and progress.due:
+            run.model.model.eval()
+            written = run.model.sample("", sample_tokens, seed=run.settings.seed)
+            notes.say(f"--- step {progress.step}\n{written}")
+
+    draw_run(run, output, notes, resume=flags.resume, force=flags.force, on_progress=show_sample)
+
+
 def run_sample(
     path: str,
     request: Request,
@@ -96,8 +135,6 @@ def run_sample(
     notes = Notes()
     _make_ready(model, prompts, use, writing, notes)
     if request.interactive:
-        from nlpkit.cli.lm_chat import converse
-
         turn = request.turn or "{text}"
         converse(model, sampling, writing, request.stop or [], turn, request.seed)
     elif writing.beams:
@@ -258,3 +295,63 @@ def _write_beams(
                     out.write_json(with_record(prompt, record))
                 else:
                     out.write(f"{prompt}{text}\n")
+
+
+_TEXT = "{text}"
+_ASK = "> "
+
+
+def converse(
+    model: TextModel,
+    sampling: SamplingSettings,
+    writing: WritingSettings,
+    stop: Sequence[str],
+    turn: str,
+    seed: int,
+) -> None:
+    """Read a line, write an answer, and so on; all that was said before is the context."""
+    turn = turn.replace("\\n", "\n")
+    if _TEXT not in turn:
+        raise NlpkitError(f"`turn` {turn!r} has no {_TEXT}", hint=f"'User: {_TEXT}\\nBot:'")
+    context = ""
+    with open_output("-") as out:
+        for number, line in enumerate(_lines(out)):
+            context += turn.replace(_TEXT, line)
+            context += _answer(out, model, context, sampling, writing, stop, seed + number)
+            context += "\n"
+
+
+def _lines(out: Writer) -> Iterator[str]:
+    """What is typed, or piped in, line by line."""
+    on_terminal = sys.stdin is not None and sys.stdin.isatty()
+    while True:
+        if on_terminal:
+            out.write(_ASK)
+            out.flush()
+        line = sys.stdin.readline() if sys.stdin is not None else ""
+        if not line:
+            return
+        yield line.rstrip("\r\n")
+
+
+def _answer(
+    out: Writer,
+    model: TextModel,
+    context: str,
+    sampling: SamplingSettings,
+    writing: WritingSettings,
+    stop: Sequence[str],
+    seed: int,
+) -> str:
+    written = ""
+    with ask_to_stop() as stopped:
+        steps = model.continue_prompts([context], writing.max_tokens, sampling, seed, stop=stop)
+        for step in steps:
+            written += step[0][1]
+            out.write(step[0][1])
+            out.flush()
+            if stopped():
+                break
+    out.write("\n")
+    out.flush()
+    return written

@@ -1,4 +1,4 @@
-"""``nlpkit names``: train, sample, score, report."""
+"""``nlpkit names``: train, sample, score, report, inspect."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from nlpkit import settings as limits
 from nlpkit import textio
-from nlpkit.cli import names_inspect, options
-from nlpkit.cli.flags import flag, with_settings
-from nlpkit.cli.frame import Command, new_app
-from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_rows
+from nlpkit.cli import lm_analysis, options
+from nlpkit.cli.flags import argument, flag
+from nlpkit.cli.frame import new_app
+from nlpkit.cli.output import (
+    Notes,
+    Section,
+    Writer,
+    facts,
+    open_output,
+    percent,
+    rows_format,
+    write_report,
+    write_rows,
+)
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
-from nlpkit.cli.reports import Section, facts, percent, write_report
 from nlpkit.errors import UsageError
 from nlpkit.tasks.names.settings import NameConstraints, NamesSettings
 from nlpkit.text.records import TEXT_KEYS, Reading
@@ -23,11 +32,9 @@ if TYPE_CHECKING:
 _BAR = 24  # columns of the longest bar
 NAME_KEYS = ("name", *TEXT_KEYS)
 app = new_app("Name generators: train, sample, score, report.")
-app.command(cls=Command)(names_inspect.inspect)
 
 
-@app.command(cls=Command)
-@with_settings(NamesSettings, options.Training, Reading)
+@app.command()
 def train(
     *,
     settings: NamesSettings,
@@ -80,8 +87,7 @@ def train(
     draw_run(run, output, notes, resume=flags.resume, force=flags.force)
 
 
-@app.command(cls=Command)
-@with_settings(NameConstraints, options.Use)
+@app.command()
 def sample(
     *,
     model: options.Model,
@@ -143,8 +149,7 @@ def _write_names(
         write_rows(out, columns, cells, format)
 
 
-@app.command(cls=Command)
-@with_settings(options.Use, Reading)
+@app.command()
 def score(
     *,
     model: options.Model,
@@ -186,8 +191,7 @@ def score(
     Notes().say(f"{len(names):,} names, {total:.4f} nats per character, ends included")
 
 
-@app.command(cls=Command)
-@with_settings(options.Use)
+@app.command()
 def report(
     *,
     model: options.Model,
@@ -258,3 +262,41 @@ def _report_sections(record: dict[str, Any], *, bars: bool) -> list[Section]:
         columns += ["samples ▇, training names ░"] if bars else []
         sections.append(Section(columns, rows))
     return sections
+
+
+@app.command()
+def inspect(
+    *,
+    model: options.Model,
+    name: str = argument(..., "A name to look at.", metavar="NAME"),
+    label: str = flag("", "Its label, where the model has such.", show_default="none"),
+    wanted: lm_analysis.Wanted,
+) -> None:
+    """Look inside a name model: what it expects at each letter, its gates, its attention.
+
+    As nlpkit lm inspect, for a name: the end of the name is a token of its own.
+
+    Examples:
+      $ nlpkit names train sample_corpora/names-en.txt -o en.model --max-time 30s
+      $ nlpkit names inspect en.model Maria
+      $ nlpkit names inspect en.model Maria --show attention --plot maria.html
+    """
+    from nlpkit.tasks.names.data import END
+    from nlpkit.tasks.names.model import NamesModel
+
+    lm_analysis.check_plot(wanted.plot, wanted.show)
+    named = NamesModel.load(model)
+    alphabet = named.alphabet
+    letters = alphabet.encode(name)
+
+    def name_of(index: int) -> str:
+        return alphabet.decode([index]) or "\n"
+
+    lm_analysis.run_inspect(
+        named.model,
+        [*letters, END],
+        [alphabet.start(label)],
+        lambda indices: [name_of(index) for index in indices],
+        name_of,
+        wanted,
+    )

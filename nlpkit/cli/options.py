@@ -12,10 +12,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from nlpkit import settings
-from nlpkit.cli.frame import NoInput, UsageError
-from nlpkit.cli.output import Notes, rows_format
-from nlpkit.cli.terminal import visible
-from nlpkit.errors import NlpkitError
+from nlpkit.cli.frame import NoInput
+from nlpkit.cli.output import Notes, rows_format, visible
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.settings import LARGEST_SEED, MANY, MOST_WORKERS
 from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.records import TEXT_KEYS, Reading
@@ -244,7 +243,7 @@ Config = Annotated[
 ]
 
 
-# --- flags that stand together, for with_settings of cli/flags.py -------------------------------
+# --- flags that stand together: a parameter of such a class is all of them ----------------------
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import flag, with_settings
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.flags import flag
+from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import Writer, check_output, open_output
 from nlpkit.cli.rows import read_rows
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.text.records import ID_KEYS, Reading, Row, extend
 
 app = new_app()
 
 
-@app.command(cls=Command)
-@with_settings(Reading)
+@app.command()
 def pad(
     reading: Reading,
     inputs: options.Inputs = None,

@@ -10,12 +10,19 @@ import typer
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import argument, flag, with_settings
-from nlpkit.cli.frame import Command, UsageError, new_app
-from nlpkit.cli.output import check_output, open_output, rows_format, write_rows
+from nlpkit.cli.flags import argument, flag
+from nlpkit.cli.frame import new_app
+from nlpkit.cli.output import (
+    check_output,
+    facts,
+    open_output,
+    percent,
+    rows_format,
+    write_report,
+    write_rows,
+)
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
-from nlpkit.cli.reports import facts, percent, write_report
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.tasks.qa.settings import QaSettings
 from nlpkit.text.records import Reading
 
@@ -36,8 +43,7 @@ ThresholdFlag = Annotated[
 COLUMNS = ("answer", "probability", "score", "text", "start", "end")
 
 
-@app.command(cls=Command)
-@with_settings(QaSettings, options.Training, options.Decoding)
+@app.command()
 def train(
     *,
     data: str = argument(..., "Questions: SQuAD's JSON, JSON lines, TSV.", metavar="TRAIN"),
@@ -79,8 +85,7 @@ def train(
     draw_run(run, output, notes, resume=flags.resume, force=flags.force)
 
 
-@app.command(cls=Command)
-@with_settings(Reading)
+@app.command()
 def answer(
     *,
     model: options.Model,
@@ -164,7 +169,7 @@ def _rows(found: Answers, threshold: float | None) -> list[tuple[Any, ...]]:
     ]
 
 
-@app.command(cls=Command)
+@app.command()
 def evaluate(
     model: options.Model,
     test: str = argument(..., "Questions with their answers.", metavar="TEST"),

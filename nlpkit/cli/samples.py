@@ -9,7 +9,7 @@ from collections.abc import Collection
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.flags import argument, flag
-from nlpkit.cli.frame import Command, new_app
+from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
 from nlpkit.samples import list_samples, sample_folder
@@ -18,7 +18,7 @@ app = new_app()
 FOLDER = "sample_corpora"
 
 
-@app.command(cls=Command)
+@app.command()
 def samples(
     place: str | None = argument(
         None,

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import flag, with_settings
-from nlpkit.cli.frame import Command, new_app
+from nlpkit.cli.flags import flag
+from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import open_output
 from nlpkit.text.records import Reading, extend, rows_of, text_of
 from nlpkit.text.sentences import sentence_spans
@@ -16,8 +16,7 @@ from nlpkit.text.sentences import sentence_spans
 app = new_app()
 
 
-@app.command(cls=Command)
-@with_settings(Reading)
+@app.command()
 def sentences(
     reading: Reading,
     inputs: options.Inputs = None,

@@ -1,24 +1,94 @@
-"""``nlpkit seq2seq predict``, ``score`` and ``attention``."""
+"""``nlpkit seq2seq predict``, ``score``, ``attention`` and ``evaluate``; where pairs are."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from nlpkit.cli import options
-from nlpkit.cli.flags import argument, flag, with_settings
-from nlpkit.cli.frame import UsageError
-from nlpkit.cli.output import Notes, Writer, open_output, write_rows
-from nlpkit.cli.seq2seq_pairs import PairFlags
+from nlpkit.cli.flags import argument, flag, flag_field
+from nlpkit.cli.options import Decoding, resolve_inputs
+from nlpkit.cli.output import Notes, Writer, check_output, open_output, write_rows
+from nlpkit.errors import UsageError
+from nlpkit.settings import DATA
 from nlpkit.tasks.translate.settings import PredictSettings
 from nlpkit.text.records import TEXT_KEYS, Reading, with_record
 
 if TYPE_CHECKING:
+    from nlpkit.metrics.text import TextStatistics
+    from nlpkit.tasks.translate.data import Columns, Pair
+    from nlpkit.tasks.translate.evaluate import LengthScore
     from nlpkit.tasks.translate.model import Answer, Translator
+
+Pairs = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="PAIRS",
+        help="source<TAB>target a line; JSON lines, CSV or TSV with source and target; - is "
+        "standard input.",
+    ),
+]
+SourceFile = Annotated[
+    str | None,
+    typer.Option(
+        "--source",
+        metavar="FILE",
+        help="Sources, one per line, with --target.",
+        rich_help_panel=DATA,
+    ),
+]
+TargetFile = Annotated[
+    str | None,
+    typer.Option(
+        "--target", metavar="FILE", help="Their targets, one per line.", rich_help_panel=DATA
+    ),
+]
+
+
+@dataclass(frozen=True)
+class PairFlags:
+    """Where pairs are."""
+
+    pairs: Pairs = None
+    source: SourceFile = None
+    target: TargetFile = None
+    source_columns: str | None = flag_field(
+        None,
+        "Columns of the source, from 1: text, then features such as V;PST.",
+        metavar="N,N",
+        shown_default="1",
+        group=DATA,
+    )
+    target_column: int | None = flag_field(
+        None, "Column of the target.", low=1, high=10_000, shown_default="2", group=DATA
+    )
+
+    def columns(self) -> Columns | None:
+        """What the two flags say, if anything."""
+        from nlpkit.tasks.translate.data import Columns
+
+        if self.source_columns is None and self.target_column is None:
+            return None
+        return Columns.parse(self.source_columns or "1", self.target_column or 2)
+
+    def load(self, decoding: Decoding) -> list[Pair]:
+        """The pairs of one file or of two."""
+        from nlpkit.tasks.translate.data import read_pairs, read_parallel
+
+        columns, how = self.columns(), vars(decoding)
+        if (self.source is None) != (self.target is None):
+            raise UsageError("--source and --target go together")
+        if self.source is not None and self.target is not None:
+            if self.pairs is not None:
+                raise UsageError("give PAIRS, or --source and --target, not both")
+            return read_parallel(self.source, self.target, **how)
+        [path] = resolve_inputs(self.pairs)
+        return read_pairs(path, columns, **how)
+
 
 _AT_ONCE = 1024  # lines that are sorted by length together
 _TOKENS = 10_000  # that a command is expected to write, to choose a device by
@@ -42,7 +112,6 @@ def open_translator(model: str, use: options.Use, quantize: str = "none") -> Tra
     return translator
 
 
-@with_settings(PredictSettings, options.Use, Reading)
 def predict(
     *,
     model: options.Model,
@@ -192,7 +261,6 @@ def _record(translator: Translator, answer: Answer) -> dict[str, Any]:
     }
 
 
-@with_settings(PairFlags, options.Rows, options.Use, options.Decoding)
 def score(
     *,
     model: options.Model,
@@ -286,3 +354,101 @@ def attention(
             write_rows(out, ("target", "source", "weight"), cells, shown)
         else:
             out.write_styled(out.safe(heat_map(read, written, rows)) + "\n")
+
+
+_SHOWN = {
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "exact": "exact match %",
+    "edit_distance": "edit distance",
+    "token_error_rate": "token error %",
+}
+
+
+def evaluate(
+    *,
+    model: options.Model,
+    where: PairFlags,
+    beams: int = flag(PredictSettings().beams, "Hypotheses that are followed.", min=1, max=200),
+    compare: str | None = flag(
+        None, "Another model on the same pairs, to see which is better.", metavar="OTHER"
+    ),
+    answers: str | None = flag(None, "Write the answers, too.", metavar="FILE"),
+    plot: str | None = flag(None, "Draw BLEU by length of the source.", metavar="FILE"),
+    display: options.Rows,
+    quantize: Quantize = "none",
+    seed: options.Seed = 1,
+    use: options.Use,
+    decoding: options.Decoding,
+) -> None:
+    """Score a model's answers to known pairs: BLEU, chrF, exact matches, errors of tokens.
+
+    BLEU and chrF are sacrebleu's, with its signature. Tokens of error rates are words, or those of
+    a model of characters or symbols. low and high are the 95 % interval by bootstrap. With
+    --compare: both scores, and p, how likely so large a difference is between equals (paired
+    bootstrap). Columns and keys: metric, score, low, high, signature; or metric, score, other, p.
+
+    Examples:
+      $ nlpkit seq2seq train sample_corpora/en-ca.tsv -o en-ca.model --max-time 30s
+      $ nlpkit seq2seq evaluate en-ca.model sample_corpora/en-ca-test.tsv
+      $ nlpkit seq2seq train sample_corpora/en-ca.tsv --attention none -o none.model --epochs 1
+      $ nlpkit seq2seq evaluate en-ca.model sample_corpora/en-ca-test.tsv --compare none.model
+    """
+    from nlpkit.plots import check_picture
+    from nlpkit.tasks.translate.data import without_empty
+
+    shown = display.shown
+    if plot is not None:
+        check_picture(plot)
+    if answers is not None:
+        check_output(answers)
+    data, empty = without_empty(where.load(decoding))
+    if empty:
+        Notes().warn(f"{empty:,} pairs with an empty side are not counted")
+    curves: dict[str, list[LengthScore]] = {}
+    found: list[TextStatistics] = []
+    paths = [model] if compare is None else [model, compare]
+    translators = [open_translator(path, use, quantize) for path in paths]  # before the work
+    for path, translator in zip(paths, translators, strict=True):
+        texts, statistics = _answer(translator, data, beams)
+        found.append(statistics)
+        if plot is not None:
+            from nlpkit.tasks.translate.evaluate import scores_by_length
+
+            curves[path] = scores_by_length(data, texts)
+        if answers is not None and path == model:
+            with open_output(answers) as out:
+                out.write("".join(f"{text}\n" for text in texts))
+    if plot is not None:
+        from nlpkit.tasks.translate.evaluate import draw_lengths
+
+        draw_lengths(curves, plot)
+    with open_output("-") as out:
+        write_rows(out, *_scores(found, seed), shown)
+
+
+def _scores(found: list[TextStatistics], seed: int) -> tuple[tuple[str, ...], list[Any]]:
+    """Columns and rows: scores of one model with their intervals, or of two side by side."""
+    from nlpkit.metrics.text import compare_texts
+
+    if len(found) > 1:
+        compared = compare_texts(found[0], found[1], seed)
+        both = [(_SHOWN[one.name], one.score, one.other, one.p_value) for one in compared]
+        return ("metric", "score", "other", "p"), both
+    draws = found[0].draws(seed)
+    scores = [found[0].interval(name, draws) for name in found[0].NAMES]
+    rows = [(_SHOWN[s.name], s.score, s.low, s.high, s.signature) for s in scores]
+    return ("metric", "score", "low", "high", "signature"), rows
+
+
+def _answer(
+    translator: Translator, data: list[Pair], beams: int
+) -> tuple[list[str], TextStatistics]:
+    """A model's answers, and what they add to the scores."""
+    from nlpkit.metrics.text import TextStatistics
+    from nlpkit.tasks.translate.evaluate import token_splitter
+
+    found = translator.predict([pair.source for pair in data], PredictSettings(beams=beams))
+    texts = [" ".join(one[0].text.splitlines()) for one in found]
+    split = token_splitter(translator.target)
+    return texts, TextStatistics(texts, [pair.target for pair in data], split)

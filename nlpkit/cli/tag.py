@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import os
-from typing import Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
 
 from nlpkit import modeldir, textio
 from nlpkit import settings as limits
-from nlpkit.cli import encoder_inspect, options, tag_explain
-from nlpkit.cli.flags import argument, flag, flag_of, with_settings
-from nlpkit.cli.frame import Command, new_app
-from nlpkit.cli.output import Notes, open_output, rows_format
+from nlpkit.cli import classify_output, encoder_inspect, options
+from nlpkit.cli.flags import argument, flag, flag_of
+from nlpkit.cli.frame import new_app
+from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_report, write_rows
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
-from nlpkit.cli.reports import write_report
 from nlpkit.tasks.tag.layouts import LayoutChoice, TrainingLayout
 from nlpkit.tasks.tag.settings import TaggerSettings
-from nlpkit.text.records import TOKEN_KEYS, Reading
+from nlpkit.text.records import TOKEN_KEYS, Reading, with_record
+from nlpkit.text.vocab import on_one_line
+
+if TYPE_CHECKING:
+    from nlpkit.tasks.tag.explain import TagExplanation
 
 app = new_app("Tag words with parts of speech, entities or other labels.")
-app.command(cls=Command)(tag_explain.explain)
-app.command("inspect", cls=Command)(encoder_inspect.inspect_tagger)
+app.command("inspect")(encoder_inspect.inspect_tagger)
 
 
-@app.command(cls=Command)
-@with_settings(TaggerSettings, TrainingLayout, options.Training, options.Decoding)
+@app.command()
 def train(
     *,
     data: list[str] = argument(..., "Tagged sentences.", metavar="TRAIN..."),
@@ -70,7 +72,7 @@ def train(
     draw_run(run, output, notes, resume=flags.resume, force=flags.force)
 
 
-@app.command(cls=Command)
+@app.command()
 def predict(
     model: options.Model,
     inputs: options.Inputs = None,
@@ -134,8 +136,7 @@ def predict(
         )
 
 
-@app.command(cls=Command)
-@with_settings(LayoutChoice)
+@app.command()
 def evaluate(
     *,
     model: str = argument(..., "A model, or the right tags.", metavar="MODEL|GOLD"),
@@ -164,7 +165,7 @@ def evaluate(
       $ nlpkit tag evaluate sample_corpora/tagged-test.conllu predicted.conllu --plot confused.svg
     """
     options.calm_threads()
-    from nlpkit.cli import tag_report
+    from nlpkit.cli import tag_output
     from nlpkit.tasks.tag.evaluate import evaluate_files, evaluate_model
     from nlpkit.tasks.tag.predictor import Tagger
 
@@ -183,17 +184,16 @@ def evaluate(
     else:
         result = evaluate_files(model, test, layout, encoding=encoding, errors=errors)
     if plot is not None:
-        tag_report.draw_scores(result, plot)
+        tag_output.draw_scores(result, plot)
     for note in result.notes:
         Notes().warn(note)
-    record = tag_report.scores_record(result, confusion=confusion, worst=worst)
-    sections = tag_report.score_sections(result, confusion=confusion, worst=worst)
+    record = tag_output.scores_record(result, confusion=confusion, worst=worst)
+    sections = tag_output.score_sections(result, confusion=confusion, worst=worst)
     with open_output("-") as out:
         write_report(out, sections, record, rows_format(format))
 
 
-@app.command(cls=Command)
-@with_settings(LayoutChoice)
+@app.command()
 def check(
     *,
     data: list[str] = argument(..., "Tagged files, the training part first.", metavar="DATA..."),
@@ -211,7 +211,7 @@ def check(
       $ nlpkit tag check sample_corpora/tagged-train.conllu sample_corpora/tagged-test.conllu
       $ nlpkit tag check --column misc:NER sample_corpora/tagged-train.conllu --json
     """
-    from nlpkit.cli import tag_report
+    from nlpkit.cli import tag_output
     from nlpkit.tasks.tag.check import check_data, check_overlap
     from nlpkit.tasks.tag.reading import read_tagged
 
@@ -222,4 +222,85 @@ def check(
         for path, sentences in zip(data[1:], read[1:], strict=True)
     ]
     with open_output("-") as out:
-        tag_report.show_check(out, reports, overlaps, rows_format(format))
+        tag_output.show_check(out, reports, overlaps, rows_format(format))
+
+
+EXPLAINED = ("line", "place", "word", "tag", "probability", "hidden", "influence")
+
+
+@app.command()
+def explain(
+    model: options.Model,
+    inputs: options.Inputs = None,
+    word: int | None = flag(
+        None, "Explain this word, from 1.", min=1, max=limits.MANY, show_default="all"
+    ),
+    tokenizer: options.TokenizerName = "word",
+    format: options.ExplainFormat = None,
+    threads: options.EncoderThreads = 0,
+    *,
+    reading: Reading,
+) -> None:
+    """Show which words decided a tag: how much less sure the model is when each is hidden.
+
+    Lines of text are read, one sentence each. The influence of a word on the tag of another is how
+    far the log-odds of that tag fall when the word is hidden. Columns: line, place (from 1), word,
+    tag, probability, hidden, influence. Keys of jsonl: word, place, tag, probability, influence (a
+    list of word, influence).
+
+    Examples:
+      $ echo "He said Teddy bears are on sale." | nlpkit tag explain pos.model --word 3
+      $ echo "He said Teddy bears are on sale." | nlpkit tag explain pos.model --json
+    """
+    from nlpkit.tasks.tag.explain import explain_tags
+    from nlpkit.tasks.tag.predictor import Tagger
+    from nlpkit.text.tokenizers import get_tokenizer
+
+    paths = options.resolve_inputs(inputs)
+    tagger = Tagger.load(model)
+    options.use_encoder_threads(tagger, threads)
+    cut = get_tokenizer(tokenizer)
+    shown = format or classify_output.explain_format()
+
+    def explained(out: Writer) -> Iterator[tuple[int, str, list[str], TagExplanation]]:
+        for number, line in enumerate(options.read_lines(paths, reading), 1):
+            if tokens := cut.tokens(line):
+                places = None if word is None else [word - 1]
+                for found in explain_tags(tagger, tokens, places):
+                    yield number, line, tokens, found
+                out.flush()
+
+    with open_output("-") as out:
+        if shown not in ("color", "jsonl"):
+            write_rows(
+                out, EXPLAINED, (row for one in explained(out) for row in _rows(*one)), shown
+            )
+            return
+        for _, line, tokens, found in explained(out):
+            _write(out, line, tokens, found, shown)
+
+
+def _rows(number: int, _: str, tokens: list[str], found: TagExplanation) -> Iterator[list[Any]]:
+    """A row for each word of the sentence that was hidden."""
+    name, tag = on_one_line(tokens[found.place]), on_one_line(found.tag)
+    for hidden, value in zip(map(on_one_line, tokens), found.influence, strict=True):
+        yield [number, found.place + 1, name, tag, found.probability, hidden, f"{value:+.4f}"]
+
+
+def _write(out: Writer, line: str, tokens: list[str], found: TagExplanation, format: str) -> None:
+    pairs = list(zip(tokens, found.influence, strict=True))
+    if format == "jsonl":
+        record = {
+            "word": tokens[found.place],
+            "place": found.place + 1,
+            "tag": found.tag,
+            "probability": round(found.probability, 6),
+            "influence": [{"word": w, "influence": round(value, 4)} for w, value in pairs],
+        }
+        out.write_json(with_record(line, record))
+        return
+    strongest = max((abs(value) for value in found.influence), default=1.0) or 1.0
+    words = [classify_output.shade(out.safe(w), value / strongest) for w, value in pairs]
+    name = out.safe(on_one_line(tokens[found.place]))
+    share = f"{100 * found.probability:.0f}%"
+    out.write_styled(f"{name}/{out.safe(found.tag)} {share}\t{' '.join(words)}\n")

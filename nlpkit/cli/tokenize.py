@@ -9,9 +9,10 @@ from typing import Literal
 
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import flag, with_settings
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.flags import flag
+from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import open_output
+from nlpkit.errors import UsageError
 from nlpkit.parallel import ordered_map
 from nlpkit.text.pipeline import Tokens, TokenSettings, load_stopwords, show
 from nlpkit.text.records import Reading, extend, lines_of, rows_of, text_of
@@ -20,8 +21,7 @@ app = new_app()
 TokenFormat = Literal["text", "lines", "jsonl"]
 
 
-@app.command(cls=Command)
-@with_settings(Reading)
+@app.command()
 def tokenize(
     reading: Reading,
     inputs: options.Inputs = None,

@@ -8,10 +8,9 @@ from typing import Any
 
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import with_settings
-from nlpkit.cli.frame import Command, UsageError, new_app
+from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import check_output, open_output
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.records import Reading, read_tokens, token_keys
 from nlpkit.text.vectorize_settings import VectorizeSettings
@@ -22,8 +21,7 @@ MOST_CELLS = 1 << 31  # a dense array beyond this is a mistake more often than a
 MOST_COLUMNS = 1 << 20  # ... and so is a line of more numbers
 
 
-@app.command(cls=Command)
-@with_settings(Reading, VectorizeSettings)
+@app.command()
 def vectorize(
     reading: Reading,
     settings: VectorizeSettings,

@@ -13,7 +13,7 @@ from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.flags import argument, flag
-from nlpkit.cli.frame import Command, new_app
+from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import Notes, check_output, open_output, rows_format, write_rows
 from nlpkit.errors import NlpkitError
 from nlpkit.text.records import row_lines
@@ -46,7 +46,7 @@ Items = Annotated[
 ]
 
 
-@app.command(cls=Command)
+@app.command()
 def analogies(
     *,
     file: str = argument(..., "Questions: four words per line, or JSON lines.", metavar="FILE"),
@@ -110,7 +110,7 @@ def analogies(
         write_rows(out, columns, rows, shown)
 
 
-@app.command(cls=Command)
+@app.command()
 def similarity(
     *,
     file: str = argument(

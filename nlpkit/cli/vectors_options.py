@@ -72,7 +72,7 @@ NUMBER = QUERY.n
 
 @dataclass(frozen=True)
 class Asking(Reading):
-    """How questions are read and answers shown, for ``with_settings``."""
+    """How questions are read and answers shown."""
 
     strict: Strict = False
     format: options.RowsFormat = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
-from nlpkit.cli.flags import argument, flag, with_settings
+from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.output import Notes, open_output
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.vectors.settings import PlotSettings, Projection
@@ -20,7 +20,6 @@ PAGE_ENDINGS = (".html", ".htm")
 _AXES = {Projection.TSNE: "t-SNE", Projection.UMAP: "UMAP"}
 
 
-@with_settings(PlotSettings)
 def plot(
     model: shared.ModelOption,
     settings: PlotSettings,

@@ -8,15 +8,13 @@ from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
-from nlpkit.cli.flags import argument, flag, with_settings
-from nlpkit.cli.frame import UsageError
+from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.text.records import TOKEN_KEYS, Reading
 from nlpkit.vectors.settings import AlignSettings
 
 
-@with_settings(AlignSettings)
 def align(
     *,
     first: str = argument(..., "The vectors that are turned.", metavar="A"),

@@ -8,10 +8,18 @@ from typing import Any
 from nlpkit import settings as limits
 from nlpkit import textplot
 from nlpkit.cli import options
-from nlpkit.cli.flags import argument, flag, with_settings
-from nlpkit.cli.frame import Command, new_app
-from nlpkit.cli.output import Notes, check_output, open_output, rows_format
-from nlpkit.cli.reports import Section, facts, percent, write_report
+from nlpkit.cli.flags import argument, flag
+from nlpkit.cli.frame import new_app
+from nlpkit.cli.output import (
+    Notes,
+    Section,
+    check_output,
+    facts,
+    open_output,
+    percent,
+    rows_format,
+    write_report,
+)
 from nlpkit.errors import NlpkitError
 from nlpkit.text.counting import count_tokens
 from nlpkit.text.pipeline import Tokens, TokenSettings
@@ -21,8 +29,7 @@ from nlpkit.text.vocab import PAD, SPECIALS, UNK, Vocab
 app = new_app("Vocabularies: build, merge, stats.")
 
 
-@app.command(cls=Command)
-@with_settings(Reading)
+@app.command()
 def build(
     reading: Reading,
     inputs: options.Inputs = None,
@@ -70,7 +77,7 @@ def build(
     )
 
 
-@app.command(cls=Command)
+@app.command()
 def merge(
     vocabs: list[str] = argument(..., "Two or more vocabulary files.", metavar="VOCAB..."),
     output: options.Output = "-",
@@ -90,8 +97,7 @@ def merge(
         out.write(first.merge(*others).dumps())
 
 
-@app.command(cls=Command)
-@with_settings(Reading)
+@app.command()
 def stats(
     reading: Reading,
     vocab: str = argument(..., "A vocabulary file.", metavar="VOCAB"),

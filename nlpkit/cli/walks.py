@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from nlpkit import textio
 from nlpkit.cli import options
-from nlpkit.cli.flags import argument, with_settings
-from nlpkit.cli.frame import Command, new_app
+from nlpkit.cli.flags import argument
+from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import Notes, open_output
 from nlpkit.errors import NlpkitError
 from nlpkit.text.records import tables_as_json
@@ -20,8 +20,7 @@ _LINES_AT_ONCE = 1024
 ENDS = ("source", "target")  # of an edge
 
 
-@app.command(cls=Command)
-@with_settings(WalkSettings)
+@app.command()
 def walks(
     settings: WalkSettings,
     edges: list[str] | None = argument(

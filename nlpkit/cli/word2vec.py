@@ -12,8 +12,8 @@ import typer
 
 from nlpkit import modeldir
 from nlpkit.cli import options
-from nlpkit.cli.flags import flag_of, with_settings
-from nlpkit.cli.frame import Command, new_app
+from nlpkit.cli.flags import flag_of
+from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import Writer, open_output, rows_format, write_rows
 from nlpkit.cli.progress_training import check_place, draw_run
 from nlpkit.text.pipeline import Tokens
@@ -44,8 +44,7 @@ Engine = Annotated[
 ]
 
 
-@app.command(cls=Command)
-@with_settings(Word2VecConfig, options.Tokenizing, options.Training, Reading)
+@app.command()
 def train(
     *,
     settings: Word2VecConfig,
@@ -127,8 +126,7 @@ def train(
     draw_run(run, output, notes, force=flags.force)
 
 
-@app.command(cls=Command)
-@with_settings(options.Tokenizing, Reading)
+@app.command()
 def examples(
     *,
     inputs: options.Inputs = None,
