@@ -70,9 +70,14 @@ def test_every_nth_line_is_held_out_and_documents_stay_whole() -> None:
     train, held = split_lines(lines, 0.5, False)
     assert [len(train), len(held)] == [2, 2]
     assert held.line(0).tolist() == CODEC.encode("the dog")
-    train, held = split_lines(lines, 0.5, True)
-    assert train.documents.tolist() == [0, 1, 2]
-    assert held.line(1).tolist() == CODEC.encode("a")
+    with pytest.raises(NlpkitError, match="four documents, here are 3"):
+        split_lines(lines, 0.5, True)
+    lines = encode_lines(["the cat", "", "the dog", "a", " ", "b", "", "c"], CODEC)
+    for share in (0.5, 0.02):  # however small the share: pairs need two documents
+        train, held = split_lines(lines, share, True)
+        assert train.documents.tolist() == [0, 1, 2]
+        assert held.documents.tolist() == [0, 2, 3]
+        assert held.line(1).tolist() == CODEC.encode("a")
     with pytest.raises(NlpkitError, match="no text"):
         encode_lines(["", " "], CODEC)
 

@@ -110,10 +110,16 @@ def split_lines(lines: Lines, fraction: float, whole_documents: bool) -> tuple[L
     """Lines to train on and every n-th line (or document) to validate."""
     every = max(2, round(1 / fraction))
     count = len(lines.documents) - 1 if whole_documents else len(lines)
-    if count < 2:
-        what = "document" if whole_documents else "line"
-        raise NlpkitError(f"the text is a single {what}", hint="two or more, one to hold out")
-    every = min(every, count)
+    fewest = 2 if whole_documents else 1  # in each part: half of all pairs are of two documents
+    if count < 2 * fewest:
+        if whole_documents:
+            here = "is 1" if count == 1 else f"are {count}"
+            raise NlpkitError(
+                f"`next_sentence` needs four documents, here {here}",
+                hint="blank lines between documents, in more text",
+            )
+        raise NlpkitError("the text is a single line", hint="two or more, one to hold out")
+    every = min(every, count // fewest)
     held = np.arange(1, count + 1) % every == 0
     if whole_documents:
         held = np.repeat(held, np.diff(lines.documents))
