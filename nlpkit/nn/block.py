@@ -55,6 +55,7 @@ class Block(nn.Module):
         self.norm_cross = self._norm() if settings.cross else None
         self.cross = self._attention(layer) if settings.cross else None
         self.up = Linear(settings.dim, settings.hidden, bias=settings.bias)
+        self.activation: Activation | None = settings.activation  # None: it is in ``up``
         self.down = Linear(settings.hidden, settings.dim, bias=settings.bias)
         self.dropout = nn.Dropout(settings.dropout)
 
@@ -122,7 +123,9 @@ class Block(nn.Module):
             x = x + self.dropout(found).view_as(x)
             if post:
                 x = self.norm_cross(x)
-        wide = activate(self.up(x if post else self.norm_2(x)), self.settings.activation)
+        wide = self.up(x if post else self.norm_2(x))
+        if self.activation is not None:
+            wide = activate(wide, self.activation)
         x = x + self.dropout(self.down(wide))
         return self.norm_2(x) if post else x
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from nlpkit.device import check_bfloat16
+from nlpkit.nn.block import Block
 
 Quantize = Literal["int8", "bfloat16"]
 SMALLEST = 32  # a narrower layer is no faster in integers
@@ -68,6 +69,8 @@ class Int8Rows(nn.Module):
 class PackedLinear(nn.Module):
     """A linear layer in float32 whose weights lie as oneDNN reads them, a tenth faster.
 
+    What comes ``then``, a GELU, is computed as the results are written, not in a pass of its own.
+
     >>> layer = nn.Linear(64, 64)
     >>> x = torch.rand(3, 64)
     >>> torch.allclose(PackedLinear(layer)(x), layer(x), atol=1e-5)
@@ -76,13 +79,13 @@ class PackedLinear(nn.Module):
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
-        self.layer = layer
+        self.layer, self.then = layer, "none"
         self.weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach())
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
         found: Tensor = torch.ops.mkldnn._linear_pointwise(
-            x.contiguous(), self.weight, self.layer.bias, "none", [], ""
+            x.contiguous(), self.weight, self.layer.bias, self.then, [], "none"
         )
         return found
 
@@ -138,6 +141,14 @@ def pack(model: nn.Module) -> None:
     first = next(model.parameters())
     if torch.backends.mkldnn.is_available() and first.device.type == "cpu":
         _replace(model, PackedLinear)
+        for block in model.modules():
+            if isinstance(block, Block) and isinstance(block.up, PackedLinear):
+                _fuse_gelu(block, block.up)
+
+
+def _fuse_gelu(block: Block, layer: PackedLinear) -> None:
+    if block.activation == "gelu":
+        block.activation, layer.then = None, "gelu"
 
 
 def _replace(model: nn.Module, kind: Callable[[nn.Linear], nn.Module]) -> None:

@@ -22,6 +22,7 @@ from nlpkit.models.bert_settings import BertSettings
 from nlpkit.pretrained.hugging_face import (
     HARMLESS,
     read_config,
+    read_model_config,
     read_size,
     read_switch,
     read_tensors,
@@ -142,7 +143,7 @@ def open_bert(path: str | os.PathLike[str], device: torch.device | str = "cpu") 
 def import_bert(folder: str | os.PathLike[str]) -> BertModel:
     """Read a folder with ``config.json``, ``*.safetensors`` and a vocabulary."""
     path = Path(folder)
-    config = read_config(path / "config.json", HINT)
+    config = read_model_config(path, HINT)
     kind = config.get("model_type", "bert")
     if kind not in FORMS:
         raise NlpkitError(f"{folder} is a {kind} model", hint=HINT)

@@ -24,7 +24,7 @@ from nlpkit.models.settings import ModelSettings
 from nlpkit.pretrained.hugging_face import (
     HARMLESS,
     check_export,
-    read_config,
+    read_model_config,
     read_size,
     read_switch,
     read_tensors,
@@ -70,7 +70,7 @@ _BLOCK_LINEARS = {"attention.output": "attn.c_proj", "up": "mlp.c_fc", "down": "
 def import_gpt2(folder: str | os.PathLike[str], tokenizer: str | None = None) -> GptModel:
     """Read a folder with ``config.json``, ``*.safetensors`` and a tokenizer."""
     path = Path(folder)
-    config = read_config(path / "config.json", "a GPT-2 folder")
+    config = read_model_config(path, "a GPT-2 folder")
     if config.get("model_type", "gpt2") != "gpt2":
         raise NlpkitError(f"{folder} is a {config.get('model_type')} model, not a gpt2 one")
     if "n_ctx" in config and not {"n_positions", "max_position_embeddings"} & config.keys():

@@ -56,6 +56,16 @@ def read_config(path: Path, hint: str) -> dict[str, Any]:
     return values
 
 
+def read_model_config(folder: Path, hint: str) -> dict[str, Any]:
+    """What the ``config.json`` of a model says; a folder of ours is refused."""
+    values = read_config(folder / modeldir.CONFIG, hint)
+    if "kind" in values and "model_type" not in values:
+        raise NlpkitError(
+            f"{folder} is a model of nlpkit already, of kind {values['kind']}", hint=hint
+        )
+    return values
+
+
 def read_size(
     config: Mapping[str, Any], name: str, other: str | None = None, *, hint: str = ""
 ) -> int:

@@ -24,6 +24,7 @@ from nlpkit.pretrained.hugging_face import (
     HARMLESS,
     check_export,
     read_config,
+    read_model_config,
     read_size,
     read_switch,
     read_tensors,
@@ -66,7 +67,7 @@ _LINEARS = {"up": "fc1", "down": "fc2"}
 def import_marian(folder: str | os.PathLike[str]) -> Translator:
     """Read a folder with ``config.json``, ``*.safetensors`` and a tokenizer."""
     path = Path(folder)
-    config = read_config(path / "config.json", "a Hugging Face folder of a Marian model")
+    config = read_model_config(path, "a Hugging Face folder of a Marian model")
     if config.get("model_type") != "marian":
         raise NlpkitError(f"{folder} is a {config.get('model_type')} model, not a marian one")
     sizes = {name: read_size(config, name, hint="a Marian model") for name in _SIZES}

@@ -225,6 +225,9 @@ def test_missing_parts_are_named(tmp_path: Path) -> None:
         import_bert(folder)
     with pytest.raises(NlpkitError, match="no such model"):
         open_bert(tmp_path / "nothing")
+    small_bert().save(tmp_path / "ours")
+    with pytest.raises(NlpkitError, match="a model of nlpkit already, of kind bert"):
+        import_bert(tmp_path / "ours")
 
 
 def test_other_modules_of_sentence_encoders_are_refused(tmp_path: Path) -> None:

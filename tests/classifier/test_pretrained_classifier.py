@@ -198,6 +198,7 @@ def test_packed_weights_change_nothing() -> None:
     found.pack()
     packed = [part for part in found.network.modules() if isinstance(part, PackedLinear)]
     assert len(packed) >= 5, "the layers of a block"
+    assert [part.then for part in packed].count("gelu") == encoder.settings.layers
     np.testing.assert_allclose(found.probabilities(texts), before, atol=1e-5)
 
 
