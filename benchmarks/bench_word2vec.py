@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from common import SAMPLES, nlpkit_command, print_table, run_command
+from word_groups import pair_sets
 
 from nlpkit.textio import read_blocks, read_lines
 from nlpkit.vectors.analogies import evaluate_analogies, read_questions
@@ -282,6 +283,37 @@ def bench_quality(
     print_table(title, ["system", "word pairs, Spearman", "analogies, accuracy"], rows)
 
 
+def bench_equal_time(
+    corpus: Corpus, similarity: str, analogies: str, epochs: int, seeds: list[int]
+) -> None:
+    """Skip-gram, and CBOW for as many epochs and for as many CPU seconds; one thread."""
+    _, store = corpus
+    sets = {**pair_sets(), "word pairs": read_pairs(read_lines(similarity), similarity)}
+    questions = read_questions(read_lines(analogies), analogies)
+    found: dict[str, list[list[float]]] = {}
+    for seed in seeds:
+        lengths = {"skipgram": epochs, "cbow": epochs}
+        seconds: dict[str, float] = {}
+        for name in ("skipgram", "cbow", "cbow, equal time"):
+            arch = name.split(",")[0]
+            if arch != name:
+                lengths[name] = max(1, round(epochs * seconds["skipgram"] / seconds["cbow"]))
+            started = time.process_time()
+            _, vectors = train_nlpkit(store, arch, lengths[name], seed, threads=1)
+            seconds[name] = time.process_time() - started
+            scores = [evaluate_similarity(vectors, pairs).spearman for pairs in sets.values()]
+            right = evaluate_analogies(vectors, questions).total.accuracy
+            row = [lengths[name], seconds[name], *scores, right]
+            found.setdefault(name, []).append(row)
+            print(name, f"seed {seed}:", *(f"{number:.4g}" for number in row), flush=True)
+    rows = [
+        [name, *(f"{statistics.mean(column):.4g}" for column in zip(*runs, strict=True))]
+        for name, runs in found.items()
+    ]
+    columns = ["model", "epochs", "CPU seconds", *sets, "analogies"]
+    print_table(f"Equal time, mean of {len(seeds)} seeds", columns, rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpus", default=str(SAMPLES / "world.txt"), help="plain text")
@@ -303,6 +335,9 @@ def main() -> None:
             corpus, options.similarity, options.analogies, options.epochs, options.seeds
         ),
         "quality": lambda: bench_quality(
+            corpus, options.similarity, options.analogies, options.epochs, options.seeds
+        ),
+        "equal-time": lambda: bench_equal_time(
             corpus, options.similarity, options.analogies, options.epochs, options.seeds
         ),
     }

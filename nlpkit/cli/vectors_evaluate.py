@@ -129,7 +129,8 @@ def similarity(
 
     Columns (keys of jsonl): spearman and its 95 % interval, low and high; pearson; known and pairs
     (how many of the file's pairs have both words); jsonl also has protocol, which else is said on
-    stderr. For a folder there is a row for each of its files; set, the file's name, comes first.
+    stderr. For a folder there is a row for each of its files; set, the file's name, comes first; a
+    file of which too few words are known is left out with a warning.
     JSON lines have word1, word2 and score. Keys of --items: word1, word2, score, cosine (or null).
 
     With --compare the columns are shared (pairs that both sets know), first and second (Spearman),
@@ -154,16 +155,23 @@ def similarity(
         columns = ["shared", "first", "second", "difference", "low", "high", "p"]
     rows: list[list[Any]] = []
     found_items: list[dict[str, Any]] = []
-    for name, pairs in pairs_of.items():
+    for number, (name, pairs) in enumerate(pairs_of.items(), start=1):
         row: list[Any] = [name] if os.path.isdir(file) else []
-        report = evaluate_similarity(loaded, pairs, fold_case=not keep_case)
+        try:
+            report = evaluate_similarity(loaded, pairs, fold_case=not keep_case)
+            if second is not None:
+                other = evaluate_similarity(second, pairs, fold_case=not keep_case)
+                found = compare_similarity(pairs, report, other, seed=seed)
+        except NlpkitError as error:
+            if not rows and number == len(pairs_of):
+                raise
+            notes.warn(f"{name} is left out: {error.message}")
+            continue
         if not rows:
             notes.say(f"protocol: {report.protocol}")
         if second is None:
             row += [report.spearman, *report.interval, report.pearson, report.known, report.pairs]
         else:
-            other = evaluate_similarity(second, pairs, fold_case=not keep_case)
-            found = compare_similarity(pairs, report, other, seed=seed)
             row += [found.shared, found.first_spearman, found.second_spearman, *found.bootstrap]
         rows.append([*row, report.protocol] if shown == "jsonl" else row)
         found_items += [

@@ -113,6 +113,11 @@ def evaluate_analogies(
     ]
     outcomes = np.full(len(questions), _UNKNOWN, np.int8)
     asked = [index for index, words in enumerate(texts) if all(word in known for word in words)]
+    if not asked:
+        raise NlpkitError(
+            f"none of the {len(questions)} questions has all four words in the vectors",
+            hint="vectors of such words, or a higher `restrict`",
+        )
     given = [(texts[index][0], texts[index][1], texts[index][2]) for index in asked]
     answers = query.analogy(known, given, 1, method=settings.method)
     given_answers: list[str | None] = [None] * len(questions)

@@ -223,6 +223,19 @@ def test_evaluate_similarity_and_compare(model: str) -> None:
     assert (compared["difference"], compared["p"], compared["shared"]) == (0, 1, 4)
 
 
+def test_a_set_of_unknown_words_is_left_out_of_a_folder(model: str) -> None:
+    Path("sets").mkdir()
+    Path("sets/a.tsv").write_text("uno\tdue\t1\ndue\ttre\t2\ntre\tuno\t3\n")
+    Path("sets/b.tsv").write_text("man\twoman\t5\nking\tqueen\t7\nking\tapple\t1\n")
+    for compare in ([], ["--compare", model]):
+        result = run("evaluate", "similarity", "sets", "-m", model, "--json", *compare)
+        assert [row["set"] for row in records(result)] == ["b.tsv"]
+        assert "a.tsv is left out: only 0 of 3 pairs" in result.stderr
+    Path("sets/b.tsv").unlink()
+    refused = run("evaluate", "similarity", "sets", "-m", model, code=1)
+    assert "only 0 of 3 pairs" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "start"), [("p.png", b"\x89PNG"), ("p.svg", b"<?xml"), ("p.html", b"<!doctype html>")]
 )
