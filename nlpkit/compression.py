@@ -59,8 +59,13 @@ def open_sniffed(stream: BinaryIO) -> BinaryIO:
     Plain text is answered as it comes: no more is read than it takes to rule compression out.
     """
     peek: Callable[[int], bytes] | None = getattr(stream, "peek", None)
-    if peek is None:
-        return stream
+    if peek is None:  # bytes in memory, or nothing that one could go back in
+        if not stream.seekable():
+            return stream
+        start = stream.tell()
+        kind = sniff(stream.read(_LONGEST))
+        stream.seek(start)
+        return decompress(stream, kind) if kind else stream
     first = peek(_LONGEST)[:_LONGEST]
     if 0 < len(first) < _LONGEST and any(_agree(start, first) for start in _STARTS):
         # a pipe that trickles: wait for the rest of the mark, and put it back in front

@@ -7,6 +7,26 @@ Anything else that escapes is a bug and shows its traceback.
 from __future__ import annotations
 
 
+def plural(count: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> plural(1, "pair"), plural(1200, "pair"), plural(2, "entry")
+    ('1 pair', '1,200 pairs', '2 entries')
+    """
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
+
+
+def with_article(noun: str) -> str:
+    """A noun behind its indefinite article.
+
+    >>> with_article("elmo model"), with_article("names model"), with_article("lm model")
+    ('an elmo model', 'a names model', 'an lm model')
+    """
+    return f"an {noun}" if noun[:1] in "aeio" or noun.startswith("lm") else f"a {noun}"
+
+
 class NlpkitError(Exception):
     """What went wrong, where, and the next thing to try.
 

@@ -9,8 +9,8 @@ from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.bert_options import Bert, Layer, check_layer, open_model, read_texts, say_long
 from nlpkit.cli.flags import argument, flag
-from nlpkit.cli.output import Notes, open_output, write_rows
-from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.cli.output import Notes, open_output, vector_line, vector_lines, write_rows
+from nlpkit.errors import NlpkitError, UsageError, plural
 from nlpkit.text.records import Reading, with_record
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nlpkit.tasks.bert.index import SearchIndex
 
 _FOUND = ("score", "file", "line", "text")
+LINES = ("jsonl", "json", "ndjson", "txt", "tsv")  # endings of files that are no folder
 
 
 def embed(
@@ -26,7 +27,7 @@ def embed(
     inputs: options.Inputs = None,
     output: str = flag(
         "-",
-        "JSON lines, .npy, .npz, or else a folder for nlpkit vectors; - is standard output.",
+        ".jsonl, .txt, .npy, .npz, or else a folder for nlpkit vectors; - is standard output.",
         "--output",
         "-o",
         metavar="FILE",
@@ -39,6 +40,7 @@ def embed(
     ),
     layer: Layer = None,
     normalize: bool = flag(False, "Vectors of length 1, whatever the folder says."),
+    format: options.VectorFormat = None,
     reading: Reading,
     force: options.Force = False,
     use: options.Use,
@@ -58,8 +60,11 @@ def embed(
       $ nlpkit vectors nearest -m tokens.vectors paris
     """
     kind = output.lower().rpartition(".")[2]
-    as_json = output == "-" or kind in ("jsonl", "json", "ndjson")
-    to_folder = not as_json and kind not in ("npy", "npz")
+    as_lines = output == "-" or kind in LINES
+    to_folder = not as_lines and kind not in ("npy", "npz")
+    if format is not None and not as_lines:
+        raise UsageError("only lines take a --format, not an array file or a folder")
+    shown = format or ("text" if kind in ("txt", "tsv") else "jsonl")
     if to_folder:
         modeldir.check_new(output, force=force)
     elif output != "-":
@@ -71,20 +76,20 @@ def embed(
     long = 0
     texts: list[str] = []
     parts: list[Any] = []
-    with open_output(output if as_json else "-") as out:
+    with open_output(output if as_lines else "-") as out:
         for batch in read_texts(inputs, reading):
             long += bert.count_long(batch)
             if tokens:
                 found: list[Any] = _token_vectors(bert, batch, layer)
             else:
                 found = list(bert.vectors(batch, pooling, normalize=normalize or None, layer=layer))
-            if as_json:
-                _write_json(out, bert, batch, found, tokens)
+            if as_lines:
+                _write_lines(out, bert, batch, found, tokens, shown)
             else:
                 texts += _token_names(bert, batch) if tokens else batch
                 parts += found
     say_long(notes, long, bert)
-    if not as_json:
+    if not as_lines:
         _save(output, kind, texts, parts, tokens, force)
         notes.say(f"wrote {output}")
 
@@ -108,17 +113,18 @@ def _token_names(bert: BertModel, batch: list[str]) -> list[str]:
     return [token for ids in bert.codec.encode_many(batch) for token in bert.codec.tokens(ids)]
 
 
-def _write_json(
-    out: Any, bert: BertModel, batch: list[str], found: list[Any], tokens: bool
+def _write_lines(
+    out: Any, bert: BertModel, batch: list[str], found: list[Any], tokens: bool, format: str
 ) -> None:
     for line, vectors in zip(batch, found, strict=True):
         numbers = vectors.double().numpy().round(7).tolist()
-        if tokens:
-            names = bert.codec.tokens(bert.codec.encode(line))
-            record = {"tokens": names, "vectors": numbers}
+        names = bert.codec.tokens(bert.codec.encode(line)) if tokens else []
+        if format == "text":
+            out.write(vector_lines(names, numbers) if tokens else vector_line(numbers))
+        elif tokens:
+            out.write_json(with_record(line, {"tokens": names, "vectors": numbers}))
         else:
-            record = {"text": line, "vector": numbers}
-        out.write_json(with_record(line, record))
+            out.write_json(with_record(line, {"text": line, "vector": numbers}))
     out.flush()
 
 
@@ -235,7 +241,7 @@ def index(
     bert = open_model(model, use)
     made = _index(bert, inputs, reading, notes)
     made.save(output, force=force)
-    notes.say(f"{len(made):,} lines, {len(made.vectors):,} vectors; wrote {output}")
+    notes.say(f"{plural(len(made), 'line')}, {plural(len(made.vectors), 'vector')}; wrote {output}")
 
 
 def _index(
@@ -272,7 +278,8 @@ def search(
     """Rank lines by how close they are to a query in meaning.
 
     All cosines are computed: the answer is exact. Rows, or keys of --json: score (cosine), file,
-    line (its number), text; with queries from standard input also query.
+    line (its number), text; with queries from standard input also query. --input and --key say how
+    INPUT is to be read; without it, how the queries are.
 
     Examples:
       $ nlpkit bert train sample_corpora/world.txt -o world.bert --max-time 60s
@@ -291,7 +298,7 @@ def search(
     else:
         found = SearchIndex.load(source)
     many = query == "-"
-    batches = read_texts(["-"], Reading(input="text")) if many else iter([[query]])
+    batches = read_texts(["-"], Reading() if inputs else reading) if many else iter([[query]])
     columns = (*(("query",) if many else ()), *_FOUND)
     with open_output("-") as out:
         for batch in batches:

@@ -10,7 +10,7 @@ from nlpkit import modeldir, textio
 from nlpkit.cli import options
 from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.frame import new_app
-from nlpkit.cli.output import Notes, check_output, open_output
+from nlpkit.cli.output import Notes, check_output, open_output, vector_lines
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.errors import UsageError
 from nlpkit.tasks.elmo.settings import ElmoSettings
@@ -71,6 +71,7 @@ def embed(
     mix: str | None = flag(None, "The layers, each times its number, summed.", metavar="A,B,..."),
     tokenizing: options.Tokenizing,
     output: options.ArrayOutput = "-",
+    format: options.VectorFormat = None,
     batch_tokens: int = flag(4096, "Words to a batch.", min=1, max=1_048_576),
     device: options.UseDevice = "auto",
     threads: options.Threads = 0,
@@ -93,6 +94,11 @@ def embed(
 
     if layer is not None and mix is not None:
         raise UsageError("--layer and --mix contradict each other")
+    array = output.endswith((".npy", ".npz"))
+    if array and format is not None:
+        raise UsageError("an array file takes no --format")
+    if format == "text" and layer in (None, "all") and mix is None:
+        raise UsageError("--format text shows one vector of a word: --layer top, or --mix")
     check_output(output)
     paths = options.resolve_inputs(inputs)
     options.use_threads(threads)
@@ -102,13 +108,16 @@ def embed(
     lines = options.read_line_blocks(paths, reading, TOKEN_KEYS)
     with memory_advice("a smaller --batch-tokens"):
         found = _embedded(elmo, lines, tokens, layer or "all", shares, batch_tokens)
-        if output.endswith((".npy", ".npz")):
+        if array:
             _write_arrays(output, found)
             return
         with open_output(output) as out:
             for line, words, vectors in found:
-                record = {"tokens": words, "vectors": vectors.tolist()}
-                out.write_json(with_record(line, record))
+                if format == "text":
+                    out.write(vector_lines(words, vectors.tolist()))
+                else:
+                    record = {"tokens": words, "vectors": vectors.tolist()}
+                    out.write_json(with_record(line, record))
                 out.flush()
 
 

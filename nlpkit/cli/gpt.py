@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from nlpkit import modeldir, textio
 from nlpkit import settings as limits
@@ -17,10 +17,15 @@ from nlpkit.cli.output import Notes, facts, open_output, rows_format, write_repo
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.generate.settings import SamplingSettings
 from nlpkit.tasks.lm.settings import GptSettings, LmSettings, WritingSettings
-from nlpkit.text.records import Reading, row_lines, with_record
-
-if TYPE_CHECKING:
-    from nlpkit.tasks.lm.examples import Example
+from nlpkit.text.records import (
+    TEXT_KEYS,
+    Reading,
+    RecordText,
+    row_lines,
+    rows_of,
+    text_of,
+    with_record,
+)
 
 app = new_app("GPT models: train, sample, score, answer, import, export, attention.")
 
@@ -135,6 +140,7 @@ def score(
 
 
 _AT_ONCE = 64  # prompts
+PROMPT_KEYS = ("prompt", *TEXT_KEYS)
 
 
 @dataclass(frozen=True)
@@ -159,26 +165,30 @@ def answer(
     *,
     model: options.Model,
     prompts: str = argument(
-        textio.STDIN, "JSON lines, CSV or TSV with prompt; - is standard input.", metavar="PROMPTS"
+        textio.STDIN,
+        "Lines, JSON lines, CSV or TSV with prompt or text; - is standard input.",
+        metavar="PROMPTS",
     ),
     format: options.TextFormat = None,
     asking: Asking,
+    reading: Reading,
     use: options.Use,
 ) -> None:
     """Answer prompts: the likeliest text up to the end-of-text token, one answer per prompt.
 
-    Prompts may have several lines each. With --template FILE the prompt is made of the other keys;
-    few-shot examples stand in the template before the question. Keys of --json: prompt, answer.
+    Prompts of records may have several lines each. With --template FILE the prompt is made of the
+    other keys; few-shot examples stand in the template before the question. Keys of --json: prompt,
+    answer.
 
     Examples:
       $ nlpkit gpt train --examples sample_corpora/prompts.jsonl -o qa.model --max-iters 30
       $ echo '{"prompt": "Question: Where is Oslo?\\nAnswer:"}' | nlpkit gpt answer qa.model
     """
+    asked = _read_prompts(prompts, _template(asking), reading)
     with open_output("-") as out:
-        for example, text in _answers(model, prompts, asking, use, known=False):
+        for prompt, text in zip(asked, _answers(model, asked, asking, use), strict=True):
             if format == "jsonl":
-                record = {"prompt": example.prompt, "answer": text}
-                out.write_json(with_record(example.prompt, record))
+                out.write_json(with_record(prompt, {"prompt": prompt, "answer": text}))
             else:
                 out.write(" ".join(text.split("\n")) + "\n")
 
@@ -204,10 +214,14 @@ def evaluate(
       $ head -20 sample_corpora/prompts.jsonl | nlpkit gpt evaluate qa.model
     """
     from nlpkit.metrics.squad import score_answers
+    from nlpkit.tasks.lm.examples import read_examples, template_names
 
-    pairs = _answers(model, examples, asking, use, known=True)
-    truths = [[one.completion or ""] for one, _ in pairs]
-    found = score_answers([text for _, text in pairs], truths)
+    template = _template(asking)
+    (source,) = options.resolve_inputs([examples])
+    lines = row_lines(source, ("prompt",) if template is None else template_names(template))
+    known = read_examples(lines, textio.source_name(examples), template=template)
+    answers = _answers(model, [one.prompt for one in known], asking, use)
+    found = score_answers(answers, [[one.completion or ""] for one in known])
     record = {
         "exact_match": round(found.exact, 4),
         "f1": round(found.f1, 4),
@@ -218,29 +232,51 @@ def evaluate(
         write_report(out, [facts(*record.items())], record, shown)
 
 
-def _answers(
-    path: str, prompts: str, asking: Asking, use: options.Use, *, known: bool
-) -> list[tuple[Example, str]]:
-    """Each example with what the model says; ``known`` are those that have a completion."""
-    from nlpkit.tasks.lm.examples import read_examples, template_names
+def _template(asking: Asking) -> str | None:
+    if asking.template is None:
+        return None
+    text = "".join(block.text() for block in textio.read_blocks([asking.template]))
+    if "{" not in text:
+        raise NlpkitError(
+            f"{asking.template} names no key", hint="{question} where the question stands"
+        )
+    return text
+
+
+def _read_prompts(path: str, template: str | None, reading: Reading) -> list[str]:
+    """Prompts of lines or records; those of records know them."""
+    from nlpkit.tasks.lm.examples import fill_template, template_names
+
+    names = PROMPT_KEYS if template is None else tuple(template_names(template))
+    found = []
+    for block in options.read_records([path], reading, names):
+        for row in rows_of(block, reading.errors):
+            where = f"{block.source}: line {row.line}"
+            if template is not None:
+                text = fill_template(template, row.record, where)
+            else:
+                text = text_of(row, block.source)
+            if text:
+                found.append(RecordText.of(text, row.record))
+            elif row.record:
+                raise NlpkitError(f"{where}: no prompt", hint="a prompt that is not empty")
+    if not found:
+        raise NlpkitError(f"{textio.source_name(path)}: no prompts", hint="one to a line")
+    return found
+
+
+def _answers(path: str, prompts: list[str], asking: Asking, use: options.Use) -> list[str]:
+    """What the model says to each prompt."""
     from nlpkit.tasks.lm.model import GptModel
     from nlpkit.tasks.lm.train_examples import answer_prompts
 
-    template = asking.template
-    text = None if template is None else "".join(b.text() for b in textio.read_blocks([template]))
-    if text is not None and "{" not in text:
-        raise NlpkitError(f"{template} names no key", hint="{question} where the question stands")
-    (source,) = options.resolve_inputs([prompts])
-    lines = row_lines(source, ("prompt",) if text is None else template_names(text))
-    name = textio.source_name(prompts)
-    examples = read_examples(lines, name, answers=known, template=text)
     model = GptModel.load(path)
-    options.place(model.model, use, model.work(100 * len(examples)))
+    options.place(model.model, use, model.work(100 * len(prompts)))
     found: list[str] = []
-    for begin in range(0, len(examples), _AT_ONCE):
-        part = [one.prompt for one in examples[begin : begin + _AT_ONCE]]
+    for begin in range(0, len(prompts), _AT_ONCE):
+        part = prompts[begin : begin + _AT_ONCE]
         found += answer_prompts(model, part, asking.max_tokens, asking.stop or [])
-    return list(zip(examples, found, strict=True))
+    return found
 
 
 @app.command()

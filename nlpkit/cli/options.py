@@ -131,6 +131,16 @@ StreamFormat = Annotated[
     Literal["table", "tsv", "csv", "jsonl", "markdown"] | None,
     typer.Option("--format", "-f", help="How to show rows.", show_default="tsv"),
 ]
+VectorFormat = Annotated[
+    Literal["jsonl", "text"] | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="jsonl: one object for each line; text: the numbers of each vector on a line, those "
+        "of tokens behind their token.",
+        show_default="jsonl",
+    ),
+]
 RowsFormat = Annotated[
     Literal["table", "tsv", "csv", "jsonl", "markdown"] | None,
     typer.Option(

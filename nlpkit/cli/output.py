@@ -147,6 +147,21 @@ def write_rows(
             out.write(tables.delimited(row, format))
 
 
+def vector_line(numbers: Sequence[float], word: str = "") -> str:
+    """A vector as a line of text, behind its word if it has one.
+
+    >>> vector_line([0.5, 1.0], "king")
+    'king 0.5 1\\n'
+    """
+    return " ".join([*([word] if word else []), *(f"{number:.9g}" for number in numbers)]) + "\n"
+
+
+def vector_lines(words: Sequence[str], rows: Sequence[Sequence[float]]) -> str:
+    """The vectors of the words of a text, a line each and an empty line behind them."""
+    pairs = zip(words, rows, strict=True)
+    return "".join(vector_line(row, word) for word, row in pairs) + "\n"
+
+
 def rows_format(chosen: str | None) -> str:
     """``table`` on a terminal and ``tsv`` in a pipe, unless told."""
     if chosen is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import check_output, open_output
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.text.pipeline import TokenSettings
-from nlpkit.text.records import Reading, read_tokens, token_keys
+from nlpkit.text.records import Reading, extend, read_tokens, token_keys
 from nlpkit.text.vectorize_settings import VectorizeSettings
 from nlpkit.text.vocab import Vocab
 
@@ -29,6 +30,7 @@ def vectorize(
     tokenizer: options.TokenizerName = "whitespace",
     pattern: options.Pattern = None,
     lower: options.Lower = False,
+    format: options.TextFormat = None,
     output: options.ArrayOutput = "-",
 ) -> None:
     """Turn lines of tokens into one-hot, hashed or counted rows.
@@ -36,7 +38,9 @@ def vectorize(
     hash gives each token a bucket from 1 to --buckets, the same on every machine, 0 being left for
     padding. Rows of the other modes are as wide as the vocabulary or the number of buckets.
     One-hot arrays have the shape (lines, tokens, columns), padded at the end with --maxlen; sparse
-    ones are a CSR matrix with a row for each token, as scipy.sparse.load_npz reads it.
+    ones are a CSR matrix with a row for each token, as scipy.sparse.load_npz reads it. jsonl has
+    the key ids (hash), vectors (one-hot: one for each token) or vector; --sparse makes them objects
+    of columns and their numbers.
 
     Examples:
       $ echo "cold food" | nlpkit vectorize --mode hash --buckets 50
@@ -46,26 +50,35 @@ def vectorize(
       $ echo "the king" | nlpkit vectorize --mode one-hot -V world.vocab --maxlen 4 -o king.npy
       $ printf 'a b\\nb c b\\n' | nlpkit vectorize --mode binary --buckets 8
     """
-    from nlpkit.text.arrays import bag_of_words
-
+    array = output.endswith((".npy", ".npz"))
     if output.endswith(".npy") and settings.sparse:
         raise UsageError("sparse rows go to an .npz file, a .npy file holds one dense array")
+    if array and format is not None:
+        raise UsageError("an array file takes no --format")
     check_output(output)
     cut = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
     blocks = options.read_records(inputs, reading, token_keys(cut))
-    rows = (row for rows in read_tokens(blocks, cut, reading.errors) for row in rows)
-    ids, columns = _ids((tokens for _, tokens in rows), settings)
-    if settings.mode == "hash":
-        _write_ids(output, ids)
+    waiting: deque[dict[str, Any]] = deque()  # records whose numbers are not known yet
+
+    def lines() -> Iterator[list[str]]:
+        for rows in read_tokens(blocks, cut, reading.errors):
+            for row, tokens in rows:
+                if format == "jsonl":
+                    waiting.append(row.record)
+                yield tokens
+
+    ids, columns = _ids(lines(), settings)
+    if array:
+        _write_array(output, ids, columns, settings)
         return
-    as_text = not output.endswith((".npy", ".npz"))
-    if as_text and not settings.sparse and columns > MOST_COLUMNS:
+    if settings.mode != "hash" and not settings.sparse and columns > MOST_COLUMNS:
         raise NlpkitError(f"lines of {columns:,} numbers each", hint="`sparse`, or fewer columns")
-    from_zero = ([index - settings.columns_from for index in row] for row in ids)
-    if settings.mode == "one-hot":
-        _write_one_hot(output, from_zero, columns, settings.maxlen, settings.sparse)
-    else:
-        _write_bags(output, bag_of_words(from_zero, columns, settings.mode), settings.sparse)
+    with open_output(output) as out:
+        for found in _numbers(ids, columns, settings):
+            if format == "jsonl":
+                out.write_json(extend(waiting.popleft(), **_keys(found, columns, settings)))
+            else:
+                out.write(_lines(found, columns, settings))
 
 
 def _ids(
@@ -82,34 +95,85 @@ def _ids(
     return (hashing(tokens, buckets) for tokens in lines), buckets
 
 
-def _write_ids(output: str, rows: Iterable[list[int]]) -> None:
-    if output.endswith((".npy", ".npz")):
+Cells = dict[int, float]  # the columns of a row that are not zero
+
+
+def _numbers(ids: Iterable[list[int]], columns: int, settings: VectorizeSettings) -> Iterator[Any]:
+    """What each line becomes: ids, the cells of each token's row, or those of its own."""
+    from nlpkit.text.arrays import bag_of_words
+
+    if settings.mode == "hash":
+        yield from ids
+    elif settings.mode == "one-hot":
+        for row in _from_zero(ids, settings):
+            yield [{index: 1} for index in row[: settings.maxlen]]
+    else:
+        yield from _sparse_rows(bag_of_words(_from_zero(ids, settings), columns, settings.mode))
+
+
+def _from_zero(ids: Iterable[list[int]], settings: VectorizeSettings) -> Iterator[list[int]]:
+    return ([index - settings.columns_from for index in row] for row in ids)
+
+
+def _keys(found: Any, columns: int, settings: VectorizeSettings) -> dict[str, Any]:
+    """The numbers of a line as JSON has them."""
+
+    def shown(cells: Cells) -> Any:
+        exact = {index: float(f"{value:g}") for index, value in cells.items()}
+        return exact if settings.sparse else [exact.get(index, 0.0) for index in range(columns)]
+
+    if settings.mode == "hash":
+        return {"ids": found}
+    if settings.mode == "one-hot":
+        return {"vectors": [shown(cells) for cells in found]}
+    return {"vector": shown(found)}
+
+
+def _lines(found: Any, columns: int, settings: VectorizeSettings) -> str:
+    """The numbers of a line as text; rows of tokens end with an empty line."""
+
+    def line(cells: Cells) -> str:
+        if settings.sparse:
+            return " ".join(f"{index}:{value:g}" for index, value in cells.items()) + "\n"
+        return " ".join(f"{cells.get(index, 0):g}" for index in range(columns)) + "\n"
+
+    if settings.mode == "hash":
+        return " ".join(map(str, found)) + "\n"
+    if settings.mode == "one-hot":
+        return "".join(map(line, found)) + "\n"
+    return line(found)
+
+
+def _write_array(
+    output: str, ids: Iterable[list[int]], columns: int, settings: VectorizeSettings
+) -> None:
+    from nlpkit.text.arrays import bag_of_words
+
+    if settings.mode == "hash":
         raise NlpkitError(
             "lines of different length make no array",
             hint="nlpkit vectorize --mode hash ... | nlpkit pad --maxlen auto -o FILE.npy",
         )
-    with open_output(output) as out:
-        for row in rows:
-            out.write(" ".join(map(str, row)) + "\n")
+    if settings.mode == "one-hot":
+        _write_one_hot(output, list(_from_zero(ids, settings)), columns, settings)
+        return
+    bags = bag_of_words(_from_zero(ids, settings), columns, settings.mode)
+    if settings.sparse:
+        textio.write_array(output, **bags.arrays())
+    else:
+        _check_size(bags.shape[0] * bags.shape[1])
+        textio.write_array(output, rows=bags.to_dense())
 
 
 def _write_one_hot(
-    output: str, rows: Iterable[list[int]], columns: int, maxlen: int | None, sparse: bool
+    output: str, kept: list[list[int]], columns: int, settings: VectorizeSettings
 ) -> None:
     import numpy as np
 
     from nlpkit.text.arrays import SparseRows, one_hot, pad_sequences
 
-    if not output.endswith((".npy", ".npz")):
-        with open_output(output) as out:
-            for row in rows:
-                for index in row[:maxlen]:
-                    cells = (str(int(column == index)) for column in range(columns))
-                    out.write(f"{index}:1\n" if sparse else " ".join(cells) + "\n")
-                out.write("\n")
-        return
-    kept = list(rows)
-    if sparse:
+    maxlen = settings.maxlen
+    if settings.sparse:
         flat = np.array([index for row in kept for index in row[:maxlen]], dtype=np.int32)
         matrix = SparseRows(
             np.ones(len(flat), dtype=np.uint8), flat, np.arange(len(flat) + 1), (len(flat), columns)
@@ -123,29 +187,12 @@ def _write_one_hot(
             f"lines of {min(widths)} to {max(widths)} tokens make no array",
             hint="--maxlen N to pad and cut, or --sparse with an .npz file",
         )
-    ids = pad_sequences(kept, maxlen, padding="post", truncating="post")  # (N, T)
-    _check_size(ids.size * columns)
-    textio.write_array(output, one_hot=one_hot(ids, columns))
+    padded = pad_sequences(kept, maxlen, padding="post", truncating="post")  # (N, T)
+    _check_size(padded.size * columns)
+    textio.write_array(output, one_hot=one_hot(padded, columns))
 
 
-def _write_bags(output: str, bags: Any, sparse: bool) -> None:
-    if output.endswith((".npy", ".npz")):
-        if sparse:
-            textio.write_array(output, **bags.arrays())
-        else:
-            _check_size(bags.shape[0] * bags.shape[1])
-            textio.write_array(output, rows=bags.to_dense())
-        return
-    with open_output(output) as out:
-        for pairs in _sparse_rows(bags):
-            if sparse:
-                cells = [f"{index}:{value:g}" for index, value in pairs.items()]
-            else:
-                cells = [f"{pairs.get(index, 0):g}" for index in range(bags.shape[1])]
-            out.write(" ".join(cells) + "\n")
-
-
-def _sparse_rows(bags: Any) -> Iterator[dict[int, float]]:
+def _sparse_rows(bags: Any) -> Iterator[Cells]:
     indices, data, edges = bags.indices.tolist(), bags.data.tolist(), bags.indptr.tolist()
     for start, end in itertools.pairwise(edges):
         yield dict(zip(indices[start:end], data[start:end], strict=True))

@@ -17,7 +17,7 @@ from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.flags import argument, flag
-from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
+from nlpkit.cli.output import Notes, open_output, rows_format, vector_line, write_rows
 from nlpkit.errors import NlpkitError
 from nlpkit.text.pipeline import Tokens, TokenSettings
 from nlpkit.text.records import TOKEN_KEYS, Reading, RecordText, lines_of, with_record
@@ -262,7 +262,7 @@ def get(
                 if shown == "jsonl":
                     out.write_json(with_record(word, {"word": word, "vector": vector}))
                 else:
-                    out.write(" ".join([word, *(f"{x:.9g}" for x in vector or [])]) + "\n")
+                    out.write(vector_line(vector or [], word))
             out.flush()
 
 
@@ -363,7 +363,7 @@ def embed(
                 if shown == "jsonl":
                     out.write_json(with_record(line, {"text": line, "vector": row}))
                 else:
-                    out.write(" ".join(f"{number:.9g}" for number in row) + "\n")
+                    out.write(vector_line(row))
             out.flush()
 
 

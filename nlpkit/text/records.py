@@ -88,11 +88,22 @@ class RecordText(str):
 def with_record(text: str | None, made: dict[str, Any]) -> dict[str, Any]:
     """What was made of a text, behind the other keys of the record that it came from.
 
+    A count does not take the place of what it counts, nor tokens that were read and are said again
+    as a text that of the text.
+
     >>> with_record(RecordText.of("Hi!", {"id": 7, "text": "Hi!"}), {"text": "Hi!", "score": 1})
     {'id': 7, 'text': 'Hi!', 'score': 1}
+    >>> with_record(RecordText.of("Hi !", {"tokens": ["Hi", "!"]}), {"tokens": 2})
+    {'tokens': ['Hi', '!'], 'token_count': 2}
     """
     record = getattr(text, "record", {})
-    return {**{key: value for key, value in record.items() if key not in made}, **made}
+    if "text" in record and made.get("text") == text:
+        made = {key: value for key, value in made.items() if key != "text"}
+    if isinstance(record.get("tokens"), list) and isinstance(made.get("tokens"), int):
+        made = {"token_count" if key == "tokens" else key: made[key] for key in made}
+    new = {key: value for key, value in made.items() if record.get(key, value) != value}
+    kept = extend(record, **new) if new else record
+    return {**{key: value for key, value in kept.items() if key not in made}, **made}
 
 
 # --- reading ------------------------------------------------------------------------------------
@@ -331,7 +342,10 @@ def rows_of(block: TextBlock, errors: str = "strict") -> Iterator[Row]:
                 yield Row(record, {}, number)
                 continue
             raise NlpkitError(f"{block.source}: line {number}: no JSON object: {line[:40]!r}")
-        key = next((key for key in block.keys if key in record), None)
+        there = [key for key in block.keys if key in record]
+        # a count of tokens is nothing to read where there is a text
+        readable = (key for key in there if isinstance(record[key], (str, list)))
+        key = next(readable, there[0] if there else None)
         if key is None:
             names = ", ".join(map(str, list(record)[:8])) or "none"
             raise NlpkitError(

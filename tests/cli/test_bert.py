@@ -96,6 +96,12 @@ def test_vectors_go_to_every_kind_of_file(model: str, folder: Path, tmp_path: Pa
     lines = "the cat\nthe dog sat\n"
     printed = np.array([row["vector"] for row in rows("embed", model, input=lines)])
     assert printed.shape == (2, 16)
+    text = ok("embed", model, "--format", "text", input=lines)
+    np.testing.assert_allclose(np.loadtxt(text.splitlines()), printed, atol=1e-6)
+    first = ok("embed", model, "--tokens", "--format", "text", input=lines).split("\n")
+    assert [line.split(" ")[0] for line in first[:4]] == ["the", "cat", "", "the"]
+    array = ["-o", str(tmp_path / "v.npy")]
+    assert run("embed", model, "--json", *array, input=lines).exit_code == 2
     ok("embed", model, "-o", str(tmp_path / "v.npy"), input=lines)
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), printed, atol=1e-6)
     ok("embed", model, "--tokens", "-o", str(tmp_path / "v.npz"), input=lines)

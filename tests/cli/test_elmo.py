@@ -44,6 +44,22 @@ def test_embed_gives_all_layers_one_or_a_mix(model: str, tmp_path: Path) -> None
     ):
         last = run("embed", model, *flags, input=lines).stdout.splitlines()[-1]
         np.testing.assert_allclose(json.loads(last)["vectors"], expected, atol=1e-5)
+    ask = ("embed", model, "--layer", "top")
+    assert run(*ask, "--json", input=lines).stdout == run(*ask, input=lines).stdout
+    text = run(*ask, "--format", "text", input=lines).stdout.split("\n")
+    assert [line.split(" ")[0] for line in text] == [
+        "the",
+        "cat",
+        "",
+        "",
+        "a",
+        "strange",
+        "zebra",
+        "",
+        "",
+    ]
+    np.testing.assert_allclose([float(x) for x in text[4].split(" ")[1:]], layers[2][0], atol=1e-5)
+    assert run("embed", model, "--format", "text", input=lines).exit_code == 2
     run("embed", model, "-o", str(tmp_path / "v.npz"), "--layer", "top", input=lines)
     arrays = np.load(tmp_path / "v.npz")
     assert arrays["lengths"].tolist() == [2, 0, 3]

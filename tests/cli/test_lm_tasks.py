@@ -46,6 +46,13 @@ def test_a_model_answers_what_it_has_learned_and_ends(warm: Warm, folder: Path) 
         folder, "gpt", "answer", "qa.model", "--template", "template.txt", "--json", input=record
     )
     assert json.loads(told)["answer"] == "BB"
+    table = 'id,prompt\n7,"Say ab\nnow:"\n'
+    ask = ("gpt", "answer", "qa.model")
+    told = warm.ok(folder, *ask, "--input", "csv", "--json", input=table)
+    assert json.loads(told) == {"id": "7", "prompt": "Say ab\nnow:", "answer": "AB"}
+    assert len(warm.ok(folder, *ask, input="now\n\nSay\n").splitlines()) == 2
+    told = warm.ok(folder, *ask, "--key", "asks", "--json", input='{"asks": "Say ab\\nnow:"}\n')
+    assert json.loads(told)["answer"] == "AB"
     written = warm.ok(
         folder, "gpt", "sample", "qa.model", "--prompts", "-", "--temperature", "0", "--json",
         input=prompt + "\n",

@@ -198,6 +198,22 @@ def test_vectorize_bags_of_words(run: Runner) -> None:
     assert dense.sum() == 4
 
 
+def test_vectorize_keeps_records(run: Runner) -> None:
+    run.write("v", "<unk>\t0\na\t2\nb\t1\n")
+    record = '{"id": 7, "tokens": ["a", "b", "a"], "ids": [9]}\n'
+    for flags, made in (
+        (["-V", "v"], {"vector": [0, 2, 1]}),
+        (["-V", "v", "--sparse"], {"vector": {"1": 2, "2": 1}}),
+        (["-V", "v", "--mode", "one-hot"], {"vectors": [[0, 1, 0], [0, 0, 1], [0, 1, 0]]}),
+        (["-V", "v", "--mode", "one-hot", "--sparse", "--maxlen", "1"], {"vectors": [{"1": 1}]}),
+        (["--mode", "hash", "--buckets", "1"], {"ids": [1, 1, 1]}),
+    ):
+        found = json.loads(run.ok("vectorize", *flags, "--json", input=record))
+        assert found == {"id": 7, "tokens": ["a", "b", "a"], "ids": [9], **made}
+    refused = run.fails("vectorize", "-V", "v", "--json", "-o", "x.npy", input=record, code=2)
+    assert "an array file takes no --format" in refused
+
+
 def test_vectorize_one_hot(run: Runner) -> None:
     run.write("v", "<pad>\t0\n<unk>\t0\na\t2\nb\t1\n")
     options = ["vectorize", "--mode", "one-hot", "-V", "v"]
