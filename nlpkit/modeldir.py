@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 
 import nlpkit
 from nlpkit import folders, manifest, schema, textio
-from nlpkit.errors import NlpkitError, NlpkitNote
+from nlpkit.errors import NlpkitError, NlpkitNote, with_article
 from nlpkit.faults import step
 from nlpkit.manifest import FileRecord
 
@@ -228,10 +228,10 @@ def load_config(
         found = schema.plain(config.kind)
         if found.endswith(CHECKPOINT) and not kind.endswith(CHECKPOINT):
             raise NlpkitError(
-                f"{path} is a {found} with no model in it to use",
+                f"{path} is {with_article(found)} with no model in it to use",
                 hint="its training again with `resume`, to the end",
             )
-        raise NlpkitError(f"{path} is a {found} model, not a {kind} model")
+        raise NlpkitError(f"{path} is {with_article(found)} model, not {with_article(kind)} model")
     if check_files:
         manifest.check(path, config.manifest)
     return config

@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from nlpkit import modeldir, schema
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, with_article
 
 WORD2VEC = "word2vec"  # vectors as word2vec trained them
 VECTORS = "vectors"  # vectors converted, counted or computed from others
@@ -63,8 +63,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         kind = modeldir.load_config(path, check_files=False).kind
         if kind not in CLASSES and kind != f"{WORD2VEC}-{modeldir.CHECKPOINT}":
             known = ", ".join(CLASSES)
-            found = schema.plain(kind)
-            raise NlpkitError(f"{path} is a {found}, not a model", hint=f"a model: {known}")
+            found = with_article(schema.plain(kind))
+            raise NlpkitError(f"{path} is {found}, not a model", hint=f"a model: {known}")
         name = CLASSES.get(kind, _VECTORS_CLASS)
     elif not os.path.exists(path):
         raise NlpkitError(f"no such model: {path}", hint="check the path")

@@ -13,7 +13,7 @@ from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_report, write_rows
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, plural
 from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.text.pipeline import Tokens, TokenSettings
 from nlpkit.text.records import Reading, rows_of, text_of
@@ -189,7 +189,7 @@ def predict(
             write_rows(out, columns[:-1] if shown == "tsv" else columns, rows, shown)
     cut = getattr(classifier, "cut", 0)
     if cut:
-        Notes().warn(f"{cut:,} texts are longer than the model reads, and were cut")
+        Notes().warn(f"{plural(cut, 'text')} longer than the model reads, cut")
 
 
 def _data_format(chosen: DataFormat) -> Any:

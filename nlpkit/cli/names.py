@@ -21,7 +21,7 @@ from nlpkit.cli.output import (
     write_rows,
 )
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
-from nlpkit.errors import UsageError
+from nlpkit.errors import UsageError, plural
 from nlpkit.tasks.names.settings import NameConstraints, NamesSettings
 from nlpkit.text.records import TEXT_KEYS, Reading
 
@@ -188,7 +188,7 @@ def score(
     shown = rows_format(format)
     with open_output("-") as out:
         write_rows(out, columns, rows, shown)
-    Notes().say(f"{len(names):,} names, {total:.4f} nats per character, ends included")
+    Notes().say(f"{plural(len(names), 'name')}, {total:.4f} nats per character, ends included")
 
 
 @app.command()

@@ -13,7 +13,7 @@ from nlpkit.cli import options
 from nlpkit.cli.flags import argument, flag, flag_field
 from nlpkit.cli.options import Decoding, resolve_inputs
 from nlpkit.cli.output import Notes, Writer, check_output, open_output, write_rows
-from nlpkit.errors import UsageError
+from nlpkit.errors import UsageError, plural
 from nlpkit.settings import DATA
 from nlpkit.tasks.translate.settings import PredictSettings
 from nlpkit.text.records import TEXT_KEYS, Reading, with_record
@@ -179,7 +179,7 @@ def predict(
     if stats:
         seconds = max(time.perf_counter() - started, 1e-9)
         Notes().say(
-            f"{counts.lines:,} lines, {counts.tokens:,} tokens in {seconds:.2f} s, "
+            f"{plural(counts.lines, 'line')}, {plural(counts.tokens, 'token')} in {seconds:.2f} s, "
             f"{counts.tokens / seconds:,.1f} tokens/s"
         )
 
@@ -237,8 +237,8 @@ class _Counts:
 def _say_counts(counts: _Counts, translator: Translator, notes: Notes) -> None:
     if translator.too_long:
         notes.warn(
-            f"{translator.too_long:,} lines are longer than the model's "
-            f"{translator.longest} tokens and were cut (try: nlpkit sentences first)"
+            f"{plural(translator.too_long, 'line')} longer than the model's "
+            f"{translator.longest} tokens, cut (try: nlpkit sentences first)"
         )
     share = counts.unknown / max(1, counts.read)
     if share > _STRANGE:
@@ -404,7 +404,7 @@ def evaluate(
         check_output(answers)
     data, empty = without_empty(where.load(decoding))
     if empty:
-        Notes().warn(f"{empty:,} pairs with an empty side are not counted")
+        Notes().warn(f"not counted: {plural(empty, 'pair')} with an empty side")
     curves: dict[str, list[LengthScore]] = {}
     found: list[TextStatistics] = []
     paths = [model] if compare is None else [model, compare]

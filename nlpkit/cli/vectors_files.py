@@ -12,7 +12,7 @@ from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.output import Notes, facts, open_output, rows_format, write_report
-from nlpkit.errors import UsageError
+from nlpkit.errors import UsageError, plural
 from nlpkit.text.records import TOKEN_KEYS, Reading
 from nlpkit.vectors.settings import COUNTS, CountMethod, CountSettings, MergeMethod, plain_settings
 
@@ -233,7 +233,7 @@ def from_counts(
 
         run = GloveRun(corpus.ids, words, text_hash, settings, to)
         vectors = draw_run(run, output, notes, resume=resume, force=force)
-        notes.say(f"{len(vectors):,} words of {vectors.dim} numbers to {output}")
+        notes.say(f"{plural(len(vectors), 'word')} of {vectors.dim} numbers to {output}")
         return
     matrix = vectors_from_counts(corpus.ids, len(corpus.words), settings)
     recorded = plain_settings(settings)

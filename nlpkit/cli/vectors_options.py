@@ -11,7 +11,7 @@ import typer
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.output import Notes
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, plural
 from nlpkit.text.records import Reading
 from nlpkit.vectors.settings import QUERY, VectorFormat
 
@@ -114,4 +114,5 @@ def save_vectors(
         notes.warn(
             f"{path} holds {len(vectors):,} known words; the n-grams for unknown ones are dropped"
         )
-    notes.say(f"{len(vectors):,} words of {vectors.dim} numbers to {path} ({written.value})")
+    words = plural(len(vectors), "word")
+    notes.say(f"{words} of {vectors.dim} numbers to {path} ({written.value})")

@@ -10,7 +10,7 @@ from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.output import Notes, open_output
-from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.errors import NlpkitError, UsageError, plural
 from nlpkit.vectors.settings import PlotSettings, Projection
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def plot(
     marks = _read_marks(settings)
     vectors = shared.open_vectors(model, notes, errors)
     chosen, matrix = _choose(vectors, words or [], marks, settings, notes)
-    title = settings.title or f"{len(chosen):,} words of {model}"
+    title = settings.title or f"{plural(len(chosen), 'word')} of {model}"
     if is_page:
         assert output is not None
         textio.write_text(output, _page(vectors, chosen, matrix, marks, settings, title))
@@ -73,7 +73,7 @@ def plot(
             _show(chosen, points)
             return
         _draw(chosen, points, matrix, marks, settings, title, output, notes)
-    notes.say(f"{len(chosen):,} words to {output}")
+    notes.say(f"{plural(len(chosen), 'word')} to {output}")
 
 
 class _Marks(NamedTuple):

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from nlpkit import modeldir, registry, schema
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, with_article
 from nlpkit.models.bert_model import BertModel, adopt_tensors, check_vocabulary
 from nlpkit.models.bert_settings import BertSettings
 from nlpkit.models.build import adopt_weights, empty_model
@@ -314,7 +314,7 @@ def open_encoder(path: str | os.PathLike[str]) -> PretrainedEncoder:
         return GptEncoder(model.model, model.codec)
     kind = getattr(getattr(model, "config", None), "kind", "file")
     raise NlpkitError(
-        f"{path} is a {kind} model, which gives no states of tokens",
+        f"{path} is {with_article(kind)} model, which gives no states of tokens",
         hint="a bert, elmo or gpt model",
     )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, plural
 from nlpkit.vectors.settings import AlignSettings
 from nlpkit.vectors.store import Vectors, unit_rows
 from nlpkit.vectors.words import ListedWords
@@ -61,7 +61,8 @@ def align(
     held = int(len(rows) * settings.held_out)
     if len(rows) - held < 2:
         raise NlpkitError(
-            f"only {len(rows)} pairs of words are in both sets", hint="a dictionary, or other sets"
+            f"too few pairs of words are in both sets: {len(rows)}",
+            hint="a dictionary, or other sets",
         )
     order = np.random.default_rng(settings.seed).permutation(len(rows))
     test, train = rows[order[:held]], rows[order[held:]]
@@ -143,7 +144,8 @@ def shifts(
     for other in [*firsts[1:], *seconds[1:]]:
         words = [word for word in words if word in other]
     if len(words) < 2:
-        raise NlpkitError(f"the sets have {len(words)} words in common", hint="other sets")
+        shared = plural(len(words), "word")
+        raise NlpkitError(f"the sets have {shared} in common", hint="other sets")
     pairs = [(word, word) for word in words]
     found = []
     for first in firsts:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nlpkit import modeldir
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, plural
 from nlpkit.npy import read_array
 from nlpkit.training.run import Progress, Run
 from nlpkit.vectors.cooccurrence import PairCounter
@@ -43,7 +43,7 @@ class GloveRun(Run):
         counter.add(ids)
         shards = Shards(counter, settings)
         self.glove = GloveTrainer(shards, len(words), settings)
-        self.summary = f"{len(words):,} words, {shards.pairs:,} pairs"
+        self.summary = f"{plural(len(words), 'word')}, {plural(shards.pairs, 'pair')}"
 
     def common_settings(self) -> dict[str, Any]:
         """All settings but the number of threads."""

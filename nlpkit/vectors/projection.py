@@ -83,6 +83,9 @@ def check_installed(method: Projection) -> None:
         raise NlpkitError("UMAP is not installed", hint="pip install umap-learn, or `method` tsne")
 
 
+_NAMES = {Projection.PCA: "PCA", Projection.TSNE: "t-SNE", Projection.UMAP: "UMAP"}
+
+
 def page_layouts(
     matrix: NDArray[np.float32], method: Projection, seed: int
 ) -> dict[str, NDArray[np.float64]]:
@@ -92,7 +95,7 @@ def page_layouts(
     besides what was asked for.
 
     >>> list(page_layouts(np.eye(4, 5, dtype=np.float32), Projection.PCA, 1))
-    ['pca 3-D', 'pca 2-D', 'tsne 3-D', 'tsne 2-D']
+    ['PCA 3-D', 'PCA 2-D', 't-SNE 3-D', 't-SNE 2-D']
     """
     methods = dict.fromkeys([method, Projection.PCA])
     if len(matrix) <= MOST_TRIED:
@@ -100,7 +103,7 @@ def page_layouts(
         if has_umap():
             methods[Projection.UMAP] = None
     return {
-        f"{one.value} {dimensions}-D": project(matrix, one, seed=seed, dimensions=dimensions)
+        f"{_NAMES[one]} {dimensions}-D": project(matrix, one, seed=seed, dimensions=dimensions)
         for one in methods
         for dimensions in (3, 2)
         if dimensions == 2 or len(matrix) > 3

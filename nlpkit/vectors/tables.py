@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nlpkit import modeldir, schema
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, with_article
 from nlpkit.nn.inference import read_arrays
 from nlpkit.registry import CLASSIFIER, GPT, NAMES, TAGGER
 from nlpkit.text.vocab import Vocab, on_one_line
@@ -31,12 +31,12 @@ def read_table(folder: Path, kind: str) -> Vectors:
     """The embeddings of a model folder; a model that has none of words is an error."""
     if kind not in _ROWS and kind.endswith(modeldir.CHECKPOINT):
         raise NlpkitError(
-            f"{folder} is a {schema.plain(kind)} with no vectors in it to use",
+            f"{folder} is {with_article(schema.plain(kind))} with no vectors in it to use",
             hint="its training again with `resume`, to the end",
         )
     if kind not in _ROWS:
         raise NlpkitError(
-            f"{folder} is a {schema.plain(kind)} model, not word vectors",
+            f"{folder} is {with_article(schema.plain(kind))} model, not word vectors",
             hint=f"vectors, or a model of kind {', '.join(_ROWS)}",
         )
     tensor, row_names = _ROWS[kind]

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from nlpkit import textio
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, plural
 from nlpkit.parallel import available_cores, ordered_map
 from nlpkit.vectors.source import Source
 from nlpkit.vectors.store import Vectors
@@ -127,15 +127,16 @@ def read_text(source: Source) -> Vectors:
     smallest = 2 * dim + 2  # bytes of a row: a letter, then a space and a digit dim times, newline
     if header is not None and header.words * smallest > len(source.data) - start + 1:
         raise NlpkitError(
-            f"{source.name}: the header promises {header.words:,} words of {dim:,} numbers, "
-            f"which do not fit in {len(source.data):,} bytes",
+            f"{source.name}: the header promises {plural(header.words, 'word')} of "
+            f"{dim:,} numbers, which do not fit in {len(source.data):,} bytes",
             hint="fetch the file again",
         )
     blocks = list(_blocks(source, start))
     n_rows = sum(block.n_rows for block in blocks)
     if header is not None and n_rows != header.words:
         raise NlpkitError(
-            f"{source.name}: the header promises {header.words:,} words, the file has {n_rows:,}",
+            f"{source.name}: the header promises {plural(header.words, 'word')}, "
+            f"the file has {n_rows:,}",
             hint="fetch the file again, or correct its first line",
         )
     if n_rows * dim > len(source.data):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nlpkit import modeldir
-from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.errors import NlpkitError, UsageError, plural
 from nlpkit.kernels.compiling import FIRST_TIME
 from nlpkit.registry import WORD2VEC
 from nlpkit.text.pipeline import TokenSettings
@@ -184,13 +184,13 @@ class Word2VecRun(Run):
     def __post_init__(self) -> None:
         config, trainer = self.config, self.words_trainer
         by = (
-            f"{config.workers} threads"
+            f"{plural(config.workers, 'thread')}"
             if trainer.engine == "numba"
             else f"torch on {trainer.device}"
         )
         self.summary = (
-            f"{self.store.text_words:,} words, {len(self.store.words):,} in the vocabulary; "
-            f"{self._what()} with {config.loss.value}, {config.dim} dimensions, {by}"
+            f"{plural(self.store.text_words, 'word')}, {len(self.store.words):,} in the "
+            f"vocabulary; {self._what()} with {config.loss.value}, {config.dim} dimensions, {by}"
         )
         if not trainer.is_compiled:
             self.summary += f"\n{FIRST_TIME}"
@@ -199,7 +199,7 @@ class Word2VecRun(Run):
         if self.store.documents is None:
             return self.config.arch.value
         method = "PV-DBOW" if self.config.arch is Arch.SKIPGRAM else "PV-DM"
-        return f"{len(self.store.documents.names):,} documents by {method}"
+        return f"{plural(len(self.store.documents.names), 'document')} by {method}"
 
     def save_checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Write the state; the corpus is written once and then linked from one to the next."""

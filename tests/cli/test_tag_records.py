@@ -95,7 +95,7 @@ def test_spans_beside_tokens_are_counted_and_three_are_shown(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ('{"tokens": ["a"], "tags": ["O", "O"]}', "line 1: 1 tokens and 2 tags"),
+        ('{"tokens": ["a"], "tags": ["O", "O"]}', "line 1: 1 token and 2 tags"),
         ('{"tokens": ["a"]}', "line 1: no tags in it"),
         ('{"tokens": ["a"], "ner_tags": [1]}', "tags are integers .*tag_names"),
         ('{"text": "a"}', "line 1: no entities in it"),

@@ -175,7 +175,7 @@ def test_a_gensim_pickle_is_refused_with_a_way_out(tmp_path: Path, data: bytes) 
     [
         (b"", "is empty"),
         (b"3 2\na 1.5 2.5\nb 1.5 2.5\n", "promises 3 words, the file has 2"),
-        (b"1 3\na 1 2 3\nb 1 2 3\n", "promises 1 words, the file has 2"),
+        (b"1 3\na 1 2 3\nb 1 2 3\n", "promises 1 word, the file has 2"),
         (b"500000 1000\na 1 2 3\n" + b"x" * 1000, "do not fit in 1,0"),
         (b"2 2\na " + b"\0" * 8 + b"b " + b"\0" * 5, "do not fit"),
         (b"2 2\na " + b"\0" * 8 + b"bbbb " + b"\0" * 7, "cut short after 1 of 2 words"),

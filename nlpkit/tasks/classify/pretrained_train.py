@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from nlpkit.device import check_training_memory, seeded
-from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.errors import NlpkitError, UsageError, plural
 from nlpkit.models.finetune import PretrainedEncoder, open_encoder
 from nlpkit.models.finetune_rates import layer_rates, parse_freeze
 from nlpkit.models.finetune_states import cache_states
@@ -87,8 +87,8 @@ class PretrainedRun(AnyClassifierRun):
         trained: nn.Module = self.network.head if self.all_frozen else self.network
         kind = "multi-label" if several else "one label each"
         self.summary = (
-            f"{len(examples):,} texts, {len(self.labels):,} labels, {kind}; {encoder.kind}, "
-            f"{frozen} of {len(encoder.stages())} stages frozen"
+            f"{plural(len(examples), 'text')}, {plural(len(self.labels), 'label')}, {kind}; "
+            f"{encoder.kind}, {frozen} of {len(encoder.stages())} stages frozen"
         )
         per_epoch = self._batches.per_epoch
         self.trainer = Trainer(

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nlpkit import modeldir, registry
 from nlpkit.device import check_training_memory, seeded
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, plural
 from nlpkit.models.build import make_optimizers
 from nlpkit.models.elmo import Elmo, ElmoArchitecture, SentenceBatch
 from nlpkit.models.elmo_model import BEGIN, END, SPECIALS, ElmoModel
@@ -141,8 +141,8 @@ class ElmoRun(Run):
             evaluate=self._heldout_loss if held_out else None,
         )
         self.summary = (
-            f"{sentences.tokens:,} words in {len(sentences):,} lines, {len(self.vocab):,} are "
-            f"predicted by name; {count:,} parameters"
+            f"{plural(sentences.tokens, 'word')} in {plural(len(sentences), 'line')}, "
+            f"{len(self.vocab):,} are predicted by name; {count:,} parameters"
         )
 
     def batch(self, lines: Padded) -> tuple[SentenceBatch, Tensor]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from nlpkit import modeldir
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, plural
 from nlpkit.generate.settings import SamplingSettings
 from nlpkit.tasks.lm.examples import (
     END,
@@ -78,7 +78,7 @@ class ExamplesRun(LmRun):
             examples, self.settings.val_fraction, self.settings.seed
         )
         self.summary = (
-            f"{len(train):,} examples to learn from, {len(self.heldout):,} held out, "
+            f"{plural(len(train), 'example')} to learn from, {len(self.heldout):,} held out, "
             f"vocabulary of {len(codec):,}; {self.model.model.count_parameters():,} parameters"
         )
         self.trainer = prepare_examples(

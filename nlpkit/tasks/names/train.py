@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from nlpkit import modeldir
+from nlpkit.errors import plural
 from nlpkit.models.build import build_model, check_training, make_optimizers
 from nlpkit.models.ngram import NGram
 from nlpkit.models.settings import ModelSettings
@@ -66,7 +67,7 @@ class NamesRun(Run):
         else:
             self.trainer = self._make_trainer()
         self.summary = (
-            f"{len(names):,} names to learn from, {len(heldout):,} held out, "
+            f"{plural(len(names), 'name')} to learn from, {len(heldout):,} held out, "
             f"{len(self.alphabet):,} characters; {settings.model} of "
             f"{model.count_parameters():,} parameters"
         )

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nlpkit import modeldir, registry
 from nlpkit.device import check_training_memory, seeded
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, plural
 from nlpkit.metrics.squad import best_threshold, score_answers
 from nlpkit.models.finetune import BertEncoder
 from nlpkit.models.finetune_rates import layer_rates, parse_freeze
@@ -47,7 +47,7 @@ class QaRun(Run):
         self.questions, self.settings, self.dev = questions, settings, dev
         self.pretrained = pretrained
         without = sum(not question.answers for question in questions)
-        self.summary = f"{len(questions):,} questions, {without:,} without an answer"
+        self.summary = f"{plural(len(questions), 'question')}, {without:,} without an answer"
         self.device = torch.device(device)
         count = sum(parameter.numel() for parameter in encoder.parameters())
         check_training_memory(count, self.device)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from nlpkit.device import check_training_memory, seeded
-from nlpkit.errors import UsageError
+from nlpkit.errors import UsageError, plural
 from nlpkit.models.finetune import PretrainedEncoder, open_encoder
 from nlpkit.models.finetune_rates import layer_rates, parse_freeze
 from nlpkit.models.finetune_states import cache_states
@@ -66,8 +66,8 @@ class PretrainedTaggerRun(AnyTaggerRun):
         self._prepare(readings, [self.tags.encode(row) for row in tag_rows])
         scheme = f", {data.scheme} entities" if data.scheme else ""
         self.summary = (
-            f"{len(data.sentences):,} sentences, {len(self.tags):,} tags{scheme}; {encoder.kind}, "
-            f"{self._frozen} of {len(encoder.stages())} stages frozen"
+            f"{plural(len(data.sentences), 'sentence')}, {plural(len(self.tags), 'tag')}{scheme}; "
+            f"{encoder.kind}, {self._frozen} of {len(encoder.stages())} stages frozen"
         )
 
     def _prepare(self, readings: Sequence[WordReading], tags: Sequence[Sequence[int]]) -> None:

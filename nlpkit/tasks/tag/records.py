@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from nlpkit.errors import NlpkitError, NlpkitWarning
+from nlpkit.errors import NlpkitError, NlpkitWarning, plural
 from nlpkit.text import records
 from nlpkit.text.conll import Layout, Sentence
 from nlpkit.text.schemes import EntitySpan, write_spans
@@ -154,7 +154,8 @@ def _sentence(
         tokens = [str(token) for token in row.value]
         tags = _tags(row.record[found], names, where)
         if len(tags) != len(tokens):
-            raise NlpkitError(f"{where}: {len(tokens)} tokens and {len(tags)} tags")
+            counts = plural(len(tokens), "token"), plural(len(tags), "tag")
+            raise NlpkitError(f"{where}: {counts[0]} and {counts[1]}")
         if any(not token or set("\t\r\n") & set(token) for token in tokens):
             raise NlpkitError(f"{where}: a token is empty or has a tab or line end in it")
         return tokens, tags, []

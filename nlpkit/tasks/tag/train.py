@@ -12,7 +12,7 @@ import torch
 
 from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
-from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.errors import NlpkitError, UsageError, plural
 from nlpkit.metrics.spans import score_tags
 from nlpkit.models.finetune_words import WordStates
 from nlpkit.nn.optimizers import AdamW
@@ -194,8 +194,8 @@ class TaggerRun(AnyTaggerRun):
         scheme = f", {data.scheme} entities" if data.scheme else ""
         beside = "" if states is None else f"; beside the states of a frozen {states.encoder.kind}"
         self.summary = (
-            f"{len(data.sentences):,} sentences, {len(self.extractor.words):,} words, "
-            f"{len(self.tags):,} tags{scheme}{beside}"
+            f"{plural(len(data.sentences), 'sentence')}, "
+            f"{plural(len(self.extractor.words), 'word')}, {len(self.tags):,} tags{scheme}{beside}"
         )
         self._arrays.features = self.model.prepared(self._arrays.features)
         self.trainer = Trainer(
