@@ -19,7 +19,7 @@ from nlpkit import modeldir, textio
 from nlpkit.cli import everywhere
 from nlpkit.cli.options import Training, use_threads
 from nlpkit.cli.output import Notes
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, plural
 from nlpkit.signals import STOPPED, ask_to_stop
 from nlpkit.textplot import labelled_sparkline
 from nlpkit.training.run import Progress, Run, Stopped
@@ -50,7 +50,7 @@ def prepare_torch(flags: Training, notes: Notes, *, sparse: bool = False) -> Any
     use_threads(flags.threads)
     keep_freed_memory()
     chosen = pick_device(flags.device, sparse=sparse)
-    notes.say(f"device {chosen}, {torch.get_num_threads()} threads")
+    notes.say(f"device {chosen}, {plural(torch.get_num_threads(), 'thread')}")
     return chosen
 
 

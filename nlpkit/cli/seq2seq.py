@@ -13,7 +13,7 @@ from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import Notes, check_output, open_output
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.cli.seq2seq_use import PairFlags
-from nlpkit.errors import UsageError
+from nlpkit.errors import UsageError, plural
 from nlpkit.settings import DATA
 from nlpkit.tasks.translate.clean import CleanSettings
 from nlpkit.tasks.translate.settings import TranslateSettings
@@ -87,13 +87,13 @@ def _check(settings: TranslateSettings) -> None:
 def _describe(run: TranslateRun, notes: Notes) -> None:
     """What is learned from, and by what."""
     shape, left_out = run.model.settings, run.left_out
-    notes.say(f"{len(run.sources):,} pairs to learn from, {len(run.dev):,} held out")
+    notes.say(f"{plural(len(run.sources), 'pair')} to learn from, {len(run.dev):,} held out")
     for count, why in (
         (left_out.empty, "had an empty side"),
         (left_out.long, f"had a side of more than --max-length {run.settings.max_length} tokens"),
     ):
         if count:
-            notes.warn(f"{count:,} pairs were left out: they {why}")
+            notes.warn(f"left out, {plural(count, 'pair')}: {why}")
     what = f"{shape.layers} layer{'s' * (shape.layers > 1)}, width {shape.dim}"
     if shape.model != "transformer":
         what += f", attention {shape.attention}"

@@ -211,8 +211,8 @@ def test_what_is_left_out_of_training_is_counted(tmp_path: Path) -> None:
     flags = ["-t", "word", "--max-length", "3", "--epochs", "1", "--dim", "8", "--threads", "1"]
     result = run("train", str(file), "-o", str(tmp_path / "m"), *flags)
     assert result.exit_code == 0, result.stderr
-    assert "1 pairs were left out: they had an empty side" in result.stderr
-    assert "1 pairs were left out: they had a side of more than --max-length 3" in result.stderr
+    assert "left out, 1 pair: had an empty side" in result.stderr
+    assert "left out, 1 pair: had a side of more than --max-length 3" in result.stderr
     assert "auto picked lstm" in result.stderr
 
 
