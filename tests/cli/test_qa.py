@@ -67,7 +67,10 @@ def test_scores_and_predictions_are_written(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("who ?\tann is here\tbob\n", "1 answers do not stand in their texts"),
+        (
+            "who ?\tann is here\tbob\n",
+            "1 answer does not stand where it should: line 1: 'bob' (try: answers that are",
+        ),
         ("who ?\tann is here\t\n", "no question has an answer"),
         ("", "no question in it"),
     ],

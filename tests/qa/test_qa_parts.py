@@ -110,9 +110,9 @@ def test_answers_out_of_place_are_counted_and_named(tmp_path: Path) -> None:
     with pytest.raises(NlpkitError) as caught:
         check_answers(read_questions(str(file)), "squad.json")
     assert caught.value.message == (
-        "squad.json: 5 answers do not stand in their texts where they should: "
-        "q1: 'Ann'; q1: 'Ann'; q1: 'Ann'"
+        "squad.json: 5 answers do not stand where they should: q1: 'Ann'; q1: 'Ann'; q1: 'Ann'"
     )
+    assert caught.value.hint == "mend answer_start, which counts characters from 0"
 
 
 @pytest.mark.parametrize(

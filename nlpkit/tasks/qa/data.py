@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from nlpkit import textio
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, plural
 from nlpkit.text.records import row_lines
 
 LINES = 'JSON lines: {"question": ..., "context": ..., "answers": {"text": [...]}}'
@@ -215,7 +215,12 @@ def check_answers(questions: Sequence[Question], name: str) -> None:
     ]
     if wrong:
         shown = "; ".join(f"{one.id}: {answer.text[:30]!r}" for one, answer in wrong[:SHOWN])
-        raise NlpkitError(
-            f"{name}: {len(wrong)} answers do not stand in their texts where they should: {shown}",
-            hint="mend answer_start, which counts characters from 0",
+        verb = (
+            "does not stand where it should"
+            if len(wrong) == 1
+            else "do not stand where they should"
         )
+        hint = "answers that are spans of their texts, letter by letter"
+        if any(answer.start >= 0 for _, answer in wrong):  # those of TSV were looked for
+            hint = "mend answer_start, which counts characters from 0"
+        raise NlpkitError(f"{name}: {plural(len(wrong), 'answer')} {verb}: {shown}", hint=hint)
