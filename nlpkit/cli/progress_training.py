@@ -83,7 +83,7 @@ def draw_run(
                 run.fit(checkpoint, stopped=stopped, on_progress=shown.update)
                 follow(None)
         if run.trainer is not None:
-            _say_end(run.trainer, notes)
+            _say_end(run, run.trainer, notes)
         model = run.write(output, force=force)
     except Stopped as stop:
         command = ["nlpkit", *(word for word in sys.argv[1:] if word != "--resume"), "--resume"]
@@ -158,7 +158,7 @@ class _Line:
         share = 0.05 if self.run.noisy_loss else 1.0
         self.loss += share * (progress.loss - self.loss)
         if progress.heldout is not None:
-            self.heldout = f"  held-out {progress.heldout:.4f}"
+            self.heldout = f"  held-out {self.run.show_heldout(progress.heldout)}"
         line = f"{self.run.where(progress)}  loss {self.loss:.4f}{self.heldout}"
         self.bar.update(progress.fraction, f"{line}  {progress.speed:,.0f} {self.run.unit}/s")
         if self.then is not None:
@@ -172,13 +172,14 @@ class _Line:
             self.notes.say(f"{trainer.counters.dtype} arithmetic: {times}")
 
 
-def _say_end(trainer: Trainer, notes: Notes) -> None:
+def _say_end(run: Run, trainer: Trainer, notes: Notes) -> None:
     counters = trainer.counters
     losses = [record["loss"] for record in counters.records]
     curve = labelled_sparkline(losses)
     line = f"{counters.step:,} steps in {counters.seconds:.0f} s  loss {curve}"
     if counters.best_loss is not None:
-        line += f"  held-out {counters.best_loss:.4f} at step {counters.best_step:,}"
+        best = run.show_heldout(counters.best_loss)
+        line += f"  held-out {best} at step {counters.best_step:,}"
     if trainer.fraction < 1:
         line += " (stopped early)"
     notes.say(line)

@@ -53,11 +53,12 @@ def train(
     from nlpkit.training.distributed import Processes
 
     processes = Processes.from_environment()
-    _check(settings)
+    has_dev = dev is not None or dev_source is not None or dev_target is not None
+    _check(settings, has_dev)
     notes = check_place(output, flags, processes)
     data = where.load(decoding)
     held = []
-    if dev is not None or dev_source is not None or dev_target is not None:
+    if has_dev:
         given = replace(where, pairs=dev, source=dev_source, target=dev_target)
         held = given.load(decoding)
     chosen = processes.join(prepare_torch(flags, notes))
@@ -66,9 +67,16 @@ def train(
     draw_run(run, output, notes, resume=flags.resume, force=flags.force)
 
 
-def _check(settings: TranslateSettings) -> None:
+def _check(settings: TranslateSettings, has_dev: bool) -> None:
     """Options that would do nothing."""
-    transformer = {"norm": settings.norm, "positions": settings.positions}
+    if not has_dev and (settings.metric != "loss" or settings.patience is not None):
+        name = "patience" if settings.metric == "loss" else "metric"
+        raise UsageError(f"--{name} needs --dev, pairs that are held out")
+    transformer = {
+        "heads": settings.heads,
+        "norm": settings.norm,
+        "positions": settings.positions,
+    }
     recurrent = {
         "attention": settings.attention,
         "input-feeding": settings.input_feeding or None,

@@ -115,6 +115,10 @@ class Run:
             settings = {**settings, "dtype": self.trainer.counters.dtype or "auto"}
         return ModelConfig(kind, settings, seed=seed, data_hash=self.data_hash(), metrics=metrics)
 
+    def show_heldout(self, measured: float) -> str:
+        """What was measured on held-out data, smaller ones being better, as it is shown."""
+        return f"{measured:.4f}"
+
     # --- by the trainer, unless a run has its own ------------------------------------------------
 
     def steps(self) -> Generator[Progress, None, None]:

@@ -179,6 +179,37 @@ def test_wrong_usage_is_said(folder: Path, flags: list[str], message: str) -> No
     assert result.exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--model", "lstm", "--heads", "2"], "--heads needs --model transformer"),
+        (["--metric", "bleu"], "--metric needs --dev"),
+        (["--patience", "3"], "--patience needs --dev"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(
+    folder: Path, tmp_path: Path, flags: list[str], message: str
+) -> None:
+    train = ["train", str(folder / "train.tsv"), "-o", str(tmp_path / "m"), *SMALL]
+    assert message in fails(*train, *flags, code=2)
+    assert not (tmp_path / "m").exists()
+
+
+def test_exact_matches_are_shown_as_what_is_right(folder: Path, tmp_path: Path) -> None:
+    model, dev = tmp_path / "m", str(folder / "dev.tsv")
+    flags = ["-t", "whitespace", "--dev", dev, "--metric", "exact", "--max-iters", "2"]
+    small = [flag for flag in SMALL if flag != "-q"]
+    result = run("train", str(folder / "train.tsv"), "-o", str(model), *flags, *small)
+    assert f"held-out 0.0% exact; wrote {model}\n" in result.stderr
+    assert json.loads((model / "config.json").read_text())["metrics"] == {"heldout_exact": 0.0}
+
+
+def test_what_cannot_be_written_is_named(folder: Path) -> None:
+    message = fails("predict", str(folder / "m"), "--prefix", "one eleven", input="1\n")
+    assert "cannot write 'one eleven'" in message
+    assert "does not spell 'eleven'" in message
+
+
 def test_a_second_model_that_is_none_is_said_before_the_first_one_answers(
     folder: Path, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from small_translators import small_model
 from nlpkit.errors import NlpkitError
 from nlpkit.generate.beam import Hypothesis
 from nlpkit.models.seq2seq_settings import END, UNKNOWN
+from nlpkit.openmp import CoreSharing
 from nlpkit.tasks.translate.codecs import make_codec
 from nlpkit.tasks.translate.data import Pair
 from nlpkit.tasks.translate.model import Translator
@@ -106,8 +107,17 @@ def test_a_term_whose_subwords_are_never_written_is_spelled() -> None:
     assert not {*codec.encode(" dog")} & {*written}
     [[answer]] = translator.predict(["a b"], settings, terms=[Term("b", "dog")])
     assert " dog" in f" {answer.text}"
-    with pytest.raises(NlpkitError, match="cannot write 'cat'"):
+    with pytest.raises(NlpkitError, match=r"cannot write 'cat': .* does not spell 'cat'"):
         translator.predict(["a b"], settings, terms=[Term("b", "cat")])
+
+
+def test_threads_give_way_to_a_busy_machine_in_every_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[CoreSharing] = []
+    monkeypatch.setattr(CoreSharing, "check", lambda cores: looks.append(cores))
+    endless("gru").predict(["a b", "c", "d e f"], PredictSettings(batch_size=1))
+    assert len(looks) == 3
 
 
 def test_what_letters_say_three_times_is_no_loop() -> None:

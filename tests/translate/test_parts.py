@@ -206,3 +206,8 @@ def test_alignments_are_drawn(tmp_path: Path) -> None:
     page = tmp_path / "a.html"
     draw_alignment(["<b>", "c", "</s>"], ["x", "y", "</s>"], WEIGHTS, str(page))
     assert "&lt;b&gt;" in page.read_text()
+
+
+def test_a_bottleneck_that_sees_all_evenly_is_no_empty_map() -> None:
+    shown = heat_map(["a", "b", "c", "d", "e", "f"], ["x"], [[1 / 6] * 6]).splitlines()
+    assert shown[-1] == "x ░░░░░░░░░░░░"

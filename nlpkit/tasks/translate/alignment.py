@@ -57,9 +57,7 @@ def heat_map(source: Sequence[str], target: Sequence[str], weights: Rows) -> str
             (" " * margin + "".join(c + " " * (_CELL - width(c)) for c in column)).rstrip()
         )
     for token, row in zip(target, weights, strict=True):
-        shades = (
-            _SHADES[min(len(_SHADES) - 1, int(value * len(_SHADES)))] * _CELL for value in row
-        )
+        shades = (_SHADES[round(value * (len(_SHADES) - 1))] * _CELL for value in row)
         lines.append((token + " " * (margin - width(token)) + "".join(shades)).rstrip())
     return "\n".join(lines)
 

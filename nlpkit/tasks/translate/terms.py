@@ -13,6 +13,8 @@ from nlpkit.models.seq2seq_settings import UNKNOWN
 from nlpkit.tasks.translate.codecs import FIRST, SideCodec
 from nlpkit.text.subwords import Subwords, byte_alphabet
 
+_WORD = re.compile(r"\s*\S+")  # as subwords have it, with the space before it
+
 
 class Term(NamedTuple):
     """A term and its translation."""
@@ -62,20 +64,33 @@ def encode_written(text: str, target: SideCodec, known: AbstractSet[int] | None)
 
     If the usual subwords are only the source's, they are others that spell it.
     """
-    ids = target.encode(text)
-    if UNKNOWN not in ids and (known is None or known >= set(ids)):
+    split = target.split(text)
+    ids = [index for _, index in split]
+    missing = [
+        token for token, n in split if n == UNKNOWN or (known is not None and n not in known)
+    ]
+    if not missing:
         return ids
-    tokens, spelled = target.tokens, []
+    tokens = target.tokens
     if known is not None and isinstance(tokens, Subwords):
         listed = [index for index in known if FIRST <= index < FIRST + len(tokens)]
-        symbols = tokens.symbols(index - FIRST for index in listed)
-        alphabet = byte_alphabet()
-        letters = "".join(alphabet[byte] for byte in text.encode())
-        spelled = spell(letters, dict(zip(symbols, listed, strict=True)))
-    if not spelled or target.decode(spelled) != text:
-        name = text.strip()
-        raise NlpkitError(f"the model cannot write {name!r}", hint="words of the training data")
-    return spelled
+        pieces = dict(zip(tokens.symbols(n - FIRST for n in listed), listed, strict=True))
+        spelled = spell(_as_bytes(text), pieces)
+        if spelled and target.decode(spelled) == text:
+            return spelled
+        missing = [word for word in _WORD.findall(text) if not spell(_as_bytes(word), pieces)]
+    names = ", ".join(repr(name.strip()) for name in dict.fromkeys(missing)) or "it"
+    raise NlpkitError(
+        f"the model cannot write {text.strip()!r}: what targets of its training data are made of "
+        f"does not spell {names}",
+        hint="words that are in them, with the same capitals",
+    )
+
+
+def _as_bytes(text: str) -> str:
+    """A text as byte-level subwords spell it."""
+    alphabet = byte_alphabet()
+    return "".join(alphabet[byte] for byte in text.encode())
 
 
 def spell(text: str, pieces: Mapping[str, int]) -> list[int]:

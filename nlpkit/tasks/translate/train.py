@@ -287,14 +287,23 @@ class TranslateRun(Run):
                 self.model.load_state_dict(before)
             else:
                 best = mean
-        name = f"heldout_{self.settings.metric}"
-        return self._described({} if best is None else {name: abs(best)})
+        return self._described(best)
 
     def unfinished(self) -> Translator:
         """The model as it is, its held-out pairs not measured."""
-        return self._described({})
+        return self._described(None)
 
-    def _described(self, metrics: dict[str, float]) -> Translator:
+    def _score(self, measured: float) -> float:
+        """The loss, BLEU, or share of exact matches behind what ``measure`` gave."""
+        return {"loss": measured, "bleu": -measured, "exact": 1 - measured}[self.settings.metric]
+
+    def show_heldout(self, measured: float) -> str:
+        """A loss, BLEU, or the share of answers that are exact."""
+        score = self._score(measured)
+        shown = {"loss": f"{score:.4f}", "bleu": f"BLEU {score:.2f}", "exact": f"{score:.1%} exact"}
+        return shown[self.settings.metric]
+
+    def _described(self, measured: float | None) -> Translator:
         translator = self.translator()
         self.model.eval()
         recorded = {name: value for name, value in vars(self.settings).items() if value is not None}
@@ -303,11 +312,11 @@ class TranslateRun(Run):
             settings={**recorded, "architecture": self.model.settings.to_dict()},
             seed=self.settings.seed,
             data_hash=self._hash,
-            metrics=metrics,
+            metrics={}
+            if measured is None
+            else {f"heldout_{self.settings.metric}": self._score(measured)},
         )
-        self.outcome = "; ".join(
-            f"{name.replace('_', ' ')} {value:.4f}" for name, value in metrics.items()
-        )
+        self.outcome = "" if measured is None else f"held-out {self.show_heldout(measured)}; "
         return translator
 
 
