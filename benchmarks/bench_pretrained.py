@@ -6,7 +6,7 @@
     python benchmarks/bench_pretrained.py --only bert --text corpus.txt --vocab-size 8192 \\
         --dim 192 --heads 6 --seconds 1800 --save our.bert
     python benchmarks/bench_pretrained.py --only transfer --train t.conllu --test d.conllu \\
-        --data labelled.tsv --pretrained our.bert
+        --data labelled.tsv --pretrained our.bert --elmo our.elmo --vectors our.model
     python benchmarks/bench_pretrained.py --only cold --encoder HF_FOLDER
 
 --encoder is a folder of Hugging Face's (BERT, DistilBERT, a sentence encoder). A tenth of --data
@@ -25,8 +25,9 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench_tagger import quality, read, run, write_columns
 from common import SAMPLES, nlpkit_command, print_table
@@ -79,12 +80,17 @@ def make_encoder(options: argparse.Namespace, folder: Path) -> tuple[str, str | 
     return ours, options.encoder
 
 
-def make_bert(folder: Path) -> str:
+def make_bert(folder: Path, name: str = "tiny.bert", *flags: str) -> str:
     """A tiny BERT of the sample corpora."""
-    path = str(folder / "tiny.bert")
-    flags = ["--size", "tiny", "--max-iters", "200", "--vocab-size", "1000", "-q", "--threads", "1"]
-    run(nlpkit_command("bert", "train", str(SAMPLES / "tales.txt"), "-o", path, *flags))
-    return path
+    size = ["--size", "tiny", "--vocab-size", "1000", *(flags or ("--max-iters", "200"))]
+    return learn_from_tales(folder / name, "bert", "train", *size)
+
+
+def learn_from_tales(output: Path, *command: str) -> str:
+    """What a command makes of a text of the sample corpora."""
+    more = ["-o", str(output), "-q", "--threads", "1"]
+    run([*nlpkit_command(*command), str(SAMPLES / "tales.txt"), *more])
+    return str(output)
 
 
 def bench_classify(options: argparse.Namespace, folder: Path) -> None:
@@ -197,13 +203,39 @@ def bench_bert(options: argparse.Namespace, folder: Path) -> None:
     print(bert_run.outcome)
 
 
+class Source(NamedTuple):
+    """What a task may start from: a name, and the flags that say so."""
+
+    name: str
+    tag: list[str]
+    classify: list[str]
+
+
+def transfer_sources(options: argparse.Namespace, folder: Path) -> Iterator[Source]:
+    """Nothing, and the given models; without any, tiny ones of a sample text."""
+    given = {name: getattr(options, name) for name in ("vectors", "random", "elmo", "pretrained")}
+    if not any(given.values()):
+        untrained = ["--recipe", "bert", "--max-iters", "1", "--lr", "1e-9"]
+        given = {
+            "vectors": learn_from_tales(folder / "tales.model", "word2vec", "train"),
+            "random": make_bert(folder, "random.bert", *untrained),
+            "elmo": learn_from_tales(folder / "tiny.elmo", "elmo", "train", "--max-iters", "100"),
+            "pretrained": make_bert(folder),
+        }
+    yield Source("nothing", [], [])
+    if given["vectors"]:
+        flags = ["--vectors", given["vectors"]]
+        yield Source("word vectors", flags, ["--model", "cnn", *flags])
+    names = {"random": "BERT, random weights", "elmo": "ELMo", "pretrained": "BERT"}
+    for name, shown in names.items():
+        if given[name]:
+            flags = ["--pretrained", given[name]]
+            yield Source(shown, flags, flags)
+
+
 def bench_transfer(options: argparse.Namespace, folder: Path) -> None:
-    """The same tasks with and without pre-training, from few and from all examples."""
-    pretrained = options.pretrained or make_bert(folder)
-    sources: list[tuple[str, list[str]]] = [
-        ("without", []),
-        ("--pretrained", ["--pretrained", pretrained]),
-    ]
+    """The same tasks from nothing and from what was learned before, of few and of all examples."""
+    sources = list(transfer_sources(options, folder))
     rows: list[list[Any]] = []
 
     def add(task: str, source: str, found: list[Any]) -> None:
@@ -218,19 +250,19 @@ def bench_transfer(options: argparse.Namespace, folder: Path) -> None:
     write_columns(held, test)
     for share in (0.05,) if options.few else (0.05, 1.0):
         write_columns(learned[: max(20, round(share * len(learned)))], part)
-        for name, flags in sources:
+        for source in sources:
             found = [
-                tag(part, test, folder / "t.model", *flags, "--seed", str(s + 1))
+                tag(part, test, folder / "t.model", *source.tag, "--seed", str(s + 1))
                 for s in range(options.seeds)
             ]
-            add(f"tags, {share:.0%} of the sentences", name, summary(found))
+            add(f"tags, {share:.0%} of the sentences", source.name, summary(found))
     train, test = write_split(options.data, folder)
     texts = train.read_text(encoding="utf-8").splitlines(keepends=True)
     for share in (0.1,) if options.few else (0.1, 1.0):
         part.write_text("".join(texts[: round(share * len(texts))]), encoding="utf-8")
-        for name, flags in sources:
-            found = mean_of_seeds(options.seeds, part, test, folder / "c.model", *flags)
-            add(f"classes, {share:.0%} of the texts", name, found)
+        for source in sources:
+            found = mean_of_seeds(options.seeds, part, test, folder / "c.model", *source.classify)
+            add(f"classes, {share:.0%} of the texts", source.name, found)
     columns = ["task", "from", "score", "range", "training CPU s"]
     print_table(f"Transfer, {options.seeds} seeds", columns, rows)
 
@@ -272,7 +304,10 @@ def main() -> None:
     parser.add_argument("--train", default=str(SAMPLES / "tagged-train.conllu"))
     parser.add_argument("--test", default=None)
     parser.add_argument("--encoder", default=None)
-    parser.add_argument("--pretrained", default=None)
+    parser.add_argument("--pretrained", default=None, help="the BERT of --only transfer")
+    parser.add_argument("--random", default=None, help="one that was not trained")
+    parser.add_argument("--elmo", default=None, help="the ELMo of --only transfer")
+    parser.add_argument("--vectors", default=None, help="the word vectors of --only transfer")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--vocab-size", type=int, default=2000)
     parser.add_argument("--recipe", choices=["modern", "bert"], default="modern")
