@@ -45,11 +45,16 @@ def predictions(
     else:
         order = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
     shown = np.take_along_axis(probabilities, order, axis=1)
-    shown[[not text.strip() for text in texts]] = -1.0  # below any threshold
+    shown[[_is_empty(text) for text in texts]] = -1.0  # below any threshold
     return [
         [(names[i], p) for i, p in zip(labels, sure, strict=True) if p >= threshold]
         for labels, sure in zip(order.tolist(), shown.tolist(), strict=True)
     ]
+
+
+def _is_empty(text: Any) -> bool:
+    parts = (text,) if isinstance(text, str) else text
+    return not any(part and part.strip() for part in parts)
 
 
 def prediction_record(

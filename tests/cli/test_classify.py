@@ -325,3 +325,18 @@ def test_a_column_of_csv_is_labelled_and_the_others_stay(folder: Path) -> None:
     record = json.loads(done.stdout)
     assert (record["id"], record["review"]) == ("7", "great, great\npie")
     assert record["labels"][0]["label"] == "good"
+
+
+def test_two_texts_are_labelled_together(tmp_path: Path) -> None:
+    table = "label\ttext\ttext2\n" + "yes\ta b\tc\nno\ta b\td\n" * 8
+    (tmp_path / "pairs.tsv").write_text(table)
+    model = str(tmp_path / "pairs")
+    flags = ["-o", model, "-q", "--threads", "1", "--lr", "0.3"]
+    assert run("train", str(tmp_path / "pairs.tsv"), *flags).exit_code == 0
+    done = run("predict", model, input="a b\tc\na b\td\n")
+    assert [line.split("\t")[0] for line in done.stdout.split("\n")] == ["yes", "no", ""]
+    done = run("predict", model, "--json", input='{"text": "a b", "text2": "d", "id": 7}\n')
+    record = json.loads(done.stdout)
+    assert (record["labels"][0]["label"], record["id"]) == ("no", 7)
+    alone = run("predict", model, input="a b\n")
+    assert (alone.exit_code, alone.stderr.count("\n")) == (1, 1)
