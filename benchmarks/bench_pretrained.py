@@ -216,10 +216,11 @@ def transfer_sources(options: argparse.Namespace, folder: Path) -> Iterator[Sour
     given = {name: getattr(options, name) for name in ("vectors", "random", "elmo", "pretrained")}
     if not any(given.values()):
         untrained = ["--recipe", "bert", "--max-iters", "1", "--lr", "1e-9"]
+        small = ["--max-iters", "100", "--dim", "32", "--hidden", "128", "--batch-tokens", "512"]
         given = {
             "vectors": learn_from_tales(folder / "tales.model", "word2vec", "train"),
             "random": make_bert(folder, "random.bert", *untrained),
-            "elmo": learn_from_tales(folder / "tiny.elmo", "elmo", "train", "--max-iters", "100"),
+            "elmo": learn_from_tales(folder / "tiny.elmo", "elmo", "train", *small),
             "pretrained": make_bert(folder),
         }
     yield Source("nothing", [], [])
