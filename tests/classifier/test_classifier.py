@@ -13,6 +13,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import LogisticRegression
 
 from nlpkit.errors import NlpkitError
 from nlpkit.samples import sample_folder
@@ -20,6 +22,7 @@ from nlpkit.tasks.classify import features
 from nlpkit.tasks.classify.data import Example, Names, read_examples
 from nlpkit.tasks.classify.explain import explain
 from nlpkit.tasks.classify.features import BagMaker, Bags, FeatureIndex, text_weights
+from nlpkit.tasks.classify.linear import STRENGTH
 from nlpkit.tasks.classify.predictor import Classifier, known_words
 from nlpkit.tasks.classify.scores import score_labels
 from nlpkit.tasks.classify.settings import ClassifierSettings
@@ -77,6 +80,9 @@ def test_numpy_gives_what_torch_gives_alone_and_together(model: str, pooling: st
             found = padded_inputs(classifier, [row])
         with torch.no_grad():
             expected = run.model(*map(torch.from_numpy, found)).numpy()[0]
+        if model == "bow":  # of sentences it counts as much as the regression beside it
+            odds = run.linear.bias + found[2] @ run.linear.weights[found[0]]
+            expected = (expected + odds * np.array([-0.5, 0.5])) / 2
         assert np.abs(together[place] - expected).max() < 1e-5
     if model != "bow":
         found = padded_inputs(classifier, rows)
@@ -97,6 +103,35 @@ def test_probabilities_add_up() -> None:
     classifier = trained("bow").classifier()
     assert np.allclose(classifier.probabilities(TEXTS).sum(axis=1), 1, atol=1e-6)
     assert classifier.probabilities([]).shape == (0, 2)
+
+
+def test_the_regression_is_that_of_scikit_learn() -> None:
+    run = trained("bow", epochs=1)
+    second = run.targets[:, 1]
+    n_texts, n_features = len(REVIEWS), len(run.features)
+    inverse = 1 + np.log((1 + n_texts) / (1 + np.bincount(run._rows, minlength=n_features)))
+    table = csr_matrix((run._weights * inverse[run._rows], run._rows, run._starts))
+    peer = LogisticRegression(C=STRENGTH, tol=1e-8, max_iter=1000).fit(table, second)
+    assert np.abs(run.linear.weights - peer.coef_[0] * inverse).max() < 0.02
+    assert abs(run.linear.bias - peer.intercept_[0]) < 0.02
+
+
+def test_of_long_texts_the_regression_counts_more_and_of_three_labels_not_at_all() -> None:
+    shares = []
+    for times in (1, 40):
+        words = [" ".join(f"{food}{number}" for number in range(times)) for food in FOODS]
+        texts = [Example(f"{word} {label}", (label,)) for word in words for label in "ab"]
+        run = trained("bow", texts, epochs=1)
+        weights = run.classifier().weights
+        learned = run.model.output.weight.detach().numpy()
+        assert weights["output.weight"].shape == (2, learned.shape[1] + 1)
+        shares.append(float((weights["output.weight"][:, :-1] / learned).mean()))
+    assert shares[0] == pytest.approx(0.5)
+    assert 0.2 < shares[1] < 0.45
+    three = [*REVIEWS, Example("no food at all", ("neither",))]
+    run = trained("bow", three, epochs=1)
+    kept = run.classifier().weights["output.weight"]
+    assert np.array_equal(kept, run.model.output.weight.detach().numpy())
 
 
 def test_bigrams_see_what_words_alone_do_not() -> None:

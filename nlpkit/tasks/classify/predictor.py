@@ -93,7 +93,7 @@ def tensor_shapes(
     settings: ResolvedClassifier, labels: Vocab, words: VocabCodec | None, vector_dim: int
 ) -> dict[str, schema.Shape]:
     """Every tensor by name; ``vector_dim`` is the length of given vectors, 0 without any."""
-    width = len(labels) + settings.dim
+    width: str | int = "width"  # a bow has a number for each label, `dim`, and maybe one more
     shapes: dict[str, schema.Shape] = {}
     if words is None:
         shapes |= {"features": ("features",), "embedding.weight": ("features", width)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -14,12 +15,13 @@ from numpy.typing import NDArray
 
 from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
-from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.errors import NlpkitError, UsageError, plural
 from nlpkit.nn.optimizers import AdamW
 from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.registry import CLASSIFIER
 from nlpkit.tasks.classify.data import Example
 from nlpkit.tasks.classify.features import FeatureIndex, text_weights
+from nlpkit.tasks.classify.linear import Linear, fit_linear
 from nlpkit.tasks.classify.model import BagModel, SequenceModel, label_loss
 from nlpkit.tasks.classify.predictor import Classifier, known_words, make_bags
 from nlpkit.tasks.classify.settings import ClassifierSettings
@@ -122,7 +124,8 @@ class ClassifierRun(AnyClassifierRun):
                 self._prepare_sequences(vectors)
         self.model.to(self.device)
         kind = "multi-label" if self.settings.multi_label else "one label each"
-        self.summary = f"{len(examples):,} texts, {len(self.labels):,} labels, {kind}"
+        texts, labels = plural(len(examples), "text"), plural(len(self.labels), "label")
+        self.summary = f"{texts}, {labels}, {kind}"
         self.trainer = Trainer(
             self.model,
             self._optimizers(),
@@ -145,7 +148,8 @@ class ClassifierRun(AnyClassifierRun):
         check_training_memory(len(self.features) * width, self.device)
         ratios = naive_bayes(self._rows, self._starts, self.targets, len(self.features))
         # how much of naive Bayes to begin with: all of it for sentences
-        ratios *= min(1.0, SENTENCE / max(1.0, len(self._rows) / len(self.examples)))
+        self._trust = min(1.0, SENTENCE / max(1.0, len(self._rows) / len(self.examples)))
+        ratios *= self._trust
         self.model: torch.nn.Module = BagModel(ratios, self.settings)
         self._per_epoch = -(-len(self.examples) // self.settings.batch_size)
         self._epoch, self._order = -1, np.zeros(0, np.int64)
@@ -247,14 +251,38 @@ class ClassifierRun(AnyClassifierRun):
     # --- the result -----------------------------------------------------------------------------
 
     def _tensors(self) -> dict[str, torch.Tensor]:
-        tensors = dict(self.model.state_dict())
+        tensors = {name: value.cpu() for name, value in self.model.state_dict().items()}
         if self.settings.model == "bow":
             tensors["features"] = torch.from_numpy(self.features.view(np.int64))
+            if len(self.labels) == 2 and not self.settings.multi_label:
+                tensors |= self._averaged(tensors)
         return tensors
+
+    def _averaged(self, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """The weighted mean of the scores of the bow and of logistic regression, as one bow.
+
+        What the regression says of a feature is one more number of its embedding. Of sentences
+        both count the same; the longer the texts, the more the regression does.
+        """
+        linear, share = self.linear, self._trust**0.5 / 2
+        sides = torch.tensor([-0.5, 0.5]) * (1 - share)
+        column = torch.from_numpy(linear.weights)[:, None]
+        output = torch.cat([tensors["output.weight"] * share, sides[:, None]], dim=1)
+        return {
+            "embedding.weight": torch.cat([tensors["embedding.weight"], column], dim=1),
+            "output.weight": output,
+            "output.bias": tensors["output.bias"] * share + linear.bias * sides,
+        }
+
+    @functools.cached_property
+    def linear(self) -> Linear:
+        """Logistic regression on the same texts, for two labels."""
+        second = self.targets[:, 1]
+        return fit_linear(self._rows, self._starts, self._weights, second, len(self.features))
 
     def classifier(self) -> Classifier:
         """The model as it is now, ready to predict."""
-        weights = {name: value.cpu().numpy() for name, value in self._tensors().items()}
+        weights = {name: value.numpy() for name, value in self._tensors().items()}
         return Classifier(self.settings, self.labels, weights, self._words, self._maker)
 
     def common_settings(self) -> dict[str, Any]:
