@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import bz2
-import csv
 import gzip
-import io
 import json
 import lzma
 from pathlib import Path
@@ -13,13 +11,10 @@ from pathlib import Path
 import pytest
 import zstandard
 from command_runner import Runner
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from nlpkit.cli.main import app
 
-WORDS = "the king sat in old house and queen read a book".split()
 UNPACK = {
     ".gz": gzip.decompress,
     ".bz2": bz2.decompress,
@@ -34,82 +29,6 @@ def call(*arguments: str, input: str | bytes = b"") -> str:
     done = CliRunner().invoke(app, arguments, input=data, prog_name="nlpkit")
     assert done.exit_code == 0, (arguments, done.stderr)
     return done.stdout
-
-
-# --- chains -------------------------------------------------------------------------------------
-
-# what a command reads and writes, and its arguments; VOCAB and BPE are files
-STEPS = {
-    "sentences": ("text", "text", []),
-    "tokenize": ("text", "tokens", []),
-    "detokenize": ("tokens", "text", []),
-    "encode": ("tokens", "ids", ["-V", "VOCAB"]),
-    "decode": ("ids", "tokens", ["-V", "VOCAB"]),
-    "pad": ("ids", "ids", ["--maxlen", "12", "--padding", "post"]),
-    "bpe encode": ("text", "pieces", ["-m", "BPE"]),
-    "bpe decode": ("pieces", "text", ["-m", "BPE"]),
-}
-
-
-@st.composite
-def chains(draw: st.DrawFn) -> list[str]:
-    """Three commands, each of which can read what the one before it writes."""
-    names, holds = [], "text"
-    for _ in range(3):
-        name = draw(
-            st.sampled_from([name for name, (takes, *_) in STEPS.items() if takes == holds])
-        )
-        names.append(name)
-        holds = STEPS[name][1]
-    return names
-
-
-def write_input(texts: list[str], form: str) -> bytes:
-    if form == "text":
-        return "".join(f"{text}\n" for text in texts).encode()
-    if form == "jsonl":
-        records = ({"id": number, "text": text} for number, text in enumerate(texts))
-        return "".join(json.dumps(record) + "\n" for record in records).encode()
-    out = io.StringIO()
-    writer = csv.writer(out, delimiter="," if form == "csv" else "\t", lineterminator="\n")
-    writer.writerows([["id", "text"], *([number, text] for number, text in enumerate(texts))])
-    return out.getvalue().encode()
-
-
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(
-    chain=chains(),
-    texts=st.lists(
-        st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join),
-        min_size=1,
-        max_size=4,
-    ),
-    form=st.sampled_from(["jsonl", "csv", "tsv"]),
-    packed=st.sampled_from(["", ".gz", ".zst"]),
-)
-def test_any_three_commands_say_of_records_what_they_say_of_lines_and_keep_other_keys(
-    made: Path, tmp_path: Path, chain: list[str], texts: list[str], form: str, packed: str
-) -> None:
-    files = {"VOCAB": str(made / "words.vocab"), "BPE": str(made / "tokenizer.json")}
-    lines = write_input(texts, "text")
-    path = tmp_path / f"records.{form}"
-    path.write_bytes(write_input(texts, form))
-    source = str(path)
-    for number, name in enumerate(chain):
-        arguments = [*name.split(), *(files.get(one, one) for one in STEPS[name][2])]
-        lines = call(*arguments, input=lines).encode()
-        output = str(tmp_path / f"{number}{packed}")
-        call(*arguments, "--json", "-q", "-o", output, source)
-        source = output
-    data = Path(source).read_bytes()
-    records = [json.loads(line) for line in (UNPACK[packed](data) if packed else data).splitlines()]
-    assert [str(record["id"]) for record in records] == [str(i) for i in range(len(texts))]
-    key = {"pieces": "ids"}.get(STEPS[chain[-1]][1], STEPS[chain[-1]][1])
-    found = [record[key] for record in records]
-    shown = [value if isinstance(value, str) else " ".join(map(str, value)) for value in found]
-    assert shown == lines.decode().splitlines()
 
 
 # --- detection and errors -----------------------------------------------------------------------

@@ -66,10 +66,11 @@ class NamesRun(Run):
             model.count(self._batch(number) for number in range(self.batches.per_epoch))
         else:
             self.trainer = self._make_trainer()
+        size = model.count_parameters()
+        of = f" of {size:,} parameters" if size else ""  # n-grams are counted, not learned
         self.summary = (
             f"{plural(len(names), 'name')} to learn from, {len(heldout):,} held out, "
-            f"{len(self.alphabet):,} characters; {settings.model} of "
-            f"{model.count_parameters():,} parameters"
+            f"{len(self.alphabet):,} characters; {settings.model}{of}"
         )
 
     def _architecture(self, alphabet: Alphabet) -> ModelSettings:
