@@ -312,7 +312,7 @@ def open_encoder(path: str | os.PathLike[str]) -> PretrainedEncoder:
         return ElmoEncoder(model)
     if isinstance(getattr(model, "model", None), GPT) and hasattr(model, "codec"):
         return GptEncoder(model.model, model.codec)
-    kind = getattr(getattr(model, "config", None), "kind", "file")
+    kind = modeldir.load_config(path, check_files=False).kind
     raise NlpkitError(
         f"{path} is {with_article(kind)} model, which gives no states of tokens",
         hint="a bert, elmo or gpt model",

@@ -26,6 +26,7 @@ from nlpkit.tasks.classify.settings import ClassifierSettings, TextTuning
 from nlpkit.tasks.classify.train import ClassifierRun
 from nlpkit.tasks.lm.model import GptModel
 from nlpkit.text.codec import Bytes
+from nlpkit.vectors.store import Vectors
 
 GOOD = "lovely kind friendly wonderful".split()
 BAD = "rude cold dirty awful".split()
@@ -234,6 +235,9 @@ def test_what_an_encoder_cannot_do_is_one_line(tmp_path: Path) -> None:
     ClassifierRun(examples(4), ClassifierSettings()).train(tmp_path / "bow")
     with pytest.raises(NlpkitError, match="is a classifier model, which gives no states"):
         open_encoder(tmp_path / "bow")
+    Vectors(["a"], np.ones((1, 2), np.float32)).save(tmp_path / "v")
+    with pytest.raises(NlpkitError, match="is a vectors model, which gives no states"):
+        open_encoder(tmp_path / "v")
     with pytest.raises(NlpkitError, match="no such model"):
         open_encoder(tmp_path / "nowhere")
 
