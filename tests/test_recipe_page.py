@@ -15,6 +15,8 @@ from warm import Warm
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
 RECIPES = dict(re.findall(r"^## (.*?)\n.*?^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+# what has to stand at the beginnings of lines, and how often: the ten reviews are learned
+SEEN = {"Ten reviews, from text to an embedding layer": {"positive": 5, "negative": 5}}
 
 
 def test_there_are_recipes() -> None:
@@ -39,3 +41,5 @@ def test_a_recipe_runs_line_by_line(name: str, tmp_path: Path, warm: Warm) -> No
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout
     assert b"Traceback" not in done.stderr
+    for word, count in SEEN.get(name, {}).items():
+        assert len(re.findall(f"(?m)^{word}\\t", done.stdout.decode())) == count
