@@ -124,6 +124,12 @@ def checkpoint_path(path: str | os.PathLike[str]) -> Path:
     return path.parent / f"{path.name}.checkpoint"
 
 
+def check_checkpoint(path: str | os.PathLike[str]) -> None:
+    """Before a run goes on: refuse a place where there is no checkpoint."""
+    if not is_model(path):
+        raise NlpkitError(f"no checkpoint to resume: {path}", hint="leave out `resume`")
+
+
 def check_new(path: str | os.PathLike[str], *, force: bool) -> None:
     """Before training: refuse a place that cannot be written or already holds something."""
     _check_free(path, force)

@@ -224,6 +224,8 @@ def from_counts(
     if resume and settings.method is not CountMethod.GLOVE:
         raise UsageError("--resume is for --method glove: svd is done at once")
     shared.check_output(output, to, force)
+    if resume:
+        modeldir.check_checkpoint(modeldir.checkpoint_path(output))
     blocks = options.read_plain(inputs, reading, TOKEN_KEYS)
     rules = Word2VecConfig(min_count=settings.min_count, max_vocab=settings.max_vocab)
     corpus, text_hash = read_corpus(blocks, rules, tokenizing.settings, errors=reading.errors)

@@ -366,8 +366,7 @@ class Trainer:
 
     def load(self, path: str | os.PathLike[str], settings: dict[str, Any], data_hash: str) -> None:
         """Go on from what ``save`` wrote."""
-        if not modeldir.is_model(path):
-            raise NlpkitError(f"no checkpoint to resume: {path}", hint="leave out `resume`")
+        modeldir.check_checkpoint(path)
         config = modeldir.load_config(path, kind=CHECKPOINT)
         saved, now = config.settings.get("run"), _plain(settings)
         if not isinstance(saved, dict):

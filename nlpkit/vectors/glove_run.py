@@ -100,8 +100,7 @@ class GloveRun(Run):
 
     def load_checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Go on from a checkpoint of the same settings and text."""
-        if not modeldir.is_model(path):
-            raise NlpkitError(f"no checkpoint at {path}", hint="train without `resume`")
+        modeldir.check_checkpoint(path)
         saved = modeldir.load_config(path, kind=KIND)
         if saved.data_hash != self._hash:
             raise NlpkitError(f"{path} was made from other text", hint="the text of the first run")

@@ -80,8 +80,7 @@ def load_checkpoint(
     All settings must be those of the run, but for ``threads`` if it is not deterministic, and so
     must the hash of the text, if there is one.
     """
-    if not modeldir.is_model(path):
-        raise NlpkitError(f"no checkpoint at {path}", hint="train without `resume`")
+    modeldir.check_checkpoint(path)
     saved = modeldir.load_config(path, kind=CHECKPOINT_KIND)
     folder = Path(path)
     position = saved.settings.pop("position", None)
