@@ -35,6 +35,17 @@ from nlpkit.kernels.compiling import kernel
 def answer(x):
     return x + number()
 """
+TWICE = """
+from nlpkit.kernels.compiling import kernel
+
+@kernel()
+def double(x):
+    return 2 * x
+
+@kernel()
+def both(x):
+    return double(3) + double(x)
+"""
 ASK = "from nlpkit.kernels import caller, compiling; print(caller.answer(1), "
 ASK += "compiling.is_compiled(caller.answer), len(caller.answer.stats.cache_hits))"
 LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, -1)); " + ASK
@@ -70,6 +81,12 @@ def test_a_kernel_is_kept_until_the_file_of_one_that_it_calls_changes(package: P
     assert ask(package).stdout == "2 True 1\n"  # from the disk
     (package / "callee.py").write_text(CALLEE.replace("return 1", "return 9"))
     assert ask(package).stdout == "10 True 0\n"
+
+
+def test_a_kernel_is_compiled_once_for_constants_and_other_numbers(package: Path) -> None:
+    (package / "twice.py").write_text(TWICE)
+    program = "from nlpkit.kernels.twice import *; print(both(4), len(double.signatures))"
+    assert ask(package, program).stdout == "14 1\n"
 
 
 def test_without_a_place_to_keep_them_kernels_are_compiled_with_one_warning(package: Path) -> None:

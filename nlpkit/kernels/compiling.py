@@ -45,6 +45,7 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         if not ENABLED:
             return _plain(function)
         compiled = numba.njit(nogil=True, **options)(function)
+        _compile_once_for_all_constants(compiled)
         try:
             compiled._cache = _Cache(function)
         except RuntimeError:  # numba has found no folder that it can write to
@@ -62,6 +63,22 @@ def is_compiled(function: Any) -> bool:
     if not ENABLED or function.signatures:
         return True
     return isinstance(function._cache, _Cache) and function._cache.is_filled()
+
+
+def _compile_once_for_all_constants(compiled: Any) -> None:
+    """A kernel that another one calls with a constant is the one that takes any number.
+
+    numba would compile both, and all that they call.
+    """
+    template = compiled.get_call_template
+
+    def get_call_template(arguments: Any, named: Any) -> Any:
+        return template(
+            [numba.types.unliteral(one) for one in arguments],
+            {name: numba.types.unliteral(one) for name, one in named.items()},
+        )
+
+    compiled.get_call_template = get_call_template
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:

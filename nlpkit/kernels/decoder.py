@@ -19,7 +19,17 @@ from nlpkit.kernels.compiling import kernel
 from nlpkit.kernels.matmul import Packed, multiply
 from nlpkit.kernels.matvec import NONE, compiled, exp, highest
 from nlpkit.kernels.simd import LANES, load, multiply_add, splat, store, store_sums, zeros
-from nlpkit.kernels.transformer import enter, leave, mix, normalize, rotate, scale, soften
+from nlpkit.kernels.transformer import (
+    copy,
+    enter,
+    leave,
+    mix,
+    normalize,
+    rotate,
+    scale,
+    soften,
+    stretch,
+)
 
 _CHUNK = 256  # scores whose highest is looked for at once
 
@@ -69,9 +79,10 @@ def advance(
     for r in range(len(ids)):
         if ids[r] < 0 or ids[r] >= len(weights.embedding):
             raise IndexError("an id is not in the vocabulary")
-        x[r] = weights.embedding[ids[r]]
-        if len(weights.position):
-            x[r] += weights.position[place]
+        for i in range(x.shape[1]):
+            x[r, i] = weights.embedding[ids[r], i]
+            if len(weights.position):
+                x[r, i] += weights.position[place, i]
     h, added = np.empty_like(x), np.empty_like(x)
     qkv = np.empty((len(x), weights.qkv.bias.shape[1]), np.float32)
     wide = np.empty((len(x), weights.up.bias.shape[1]), np.float32)
@@ -111,11 +122,11 @@ def _attend_target(
         if len(weights.gains):
             queries_and_keys = vectors[r, : 2 * heads]
             normalize(queries_and_keys, queries_and_keys)
-            queries_and_keys *= weights.gains[layer, 0]
+            stretch(queries_and_keys, weights.gains[layer, 0])
         if len(weights.rotations):
             rotate(vectors[r, : 2 * heads], weights.rotations[place])
-        keys[r, :, place] = vectors[r, heads : 2 * heads]
-        values[r, :, place] = vectors[r, 2 * heads :]
+        copy(vectors[r, heads : 2 * heads], keys[r, :, place])
+        copy(vectors[r, 2 * heads :], values[r, :, place])
     for r in range(len(qkv)):
         for h in range(heads):
             for s in range(place):
@@ -170,7 +181,7 @@ def _attend_source(weights: Any, layer: int, queries: Any, source: Any, out: Any
     for r in range(len(queries)):
         if len(weights.gains):
             normalize(vectors[r], vectors[r])
-            vectors[r] *= weights.gains[layer, 1]
+            stretch(vectors[r], weights.gains[layer, 1])
         n = source.alive[r // beams]
         for h in range(heads):
             keys, values = source.keys[n, layer, h], source.values[n, layer, h]
@@ -184,7 +195,7 @@ def choose_rows(old: Any, new: Any, rows: Any, length: int) -> None:
     for layer in range(len(new)):
         for r in range(len(rows)):
             for h in range(new.shape[2]):
-                new[layer, r, h, :length] = old[layer, rows[r], h, :length]
+                copy(old[layer, rows[r], h, :length], new[layer, r, h])
 
 
 @compiled

@@ -14,7 +14,7 @@ import numpy as np
 
 from nlpkit.kernels.matmul import Packed, multiply
 from nlpkit.kernels.matvec import NONE, compiled
-from nlpkit.kernels.transformer import enter, leave, mix, normalize, rotate, scale
+from nlpkit.kernels.transformer import copy, enter, leave, mix, normalize, rotate, scale, stretch
 
 
 class EncoderWeights(NamedTuple):
@@ -66,7 +66,7 @@ def read_sources(
         normalize(x, x)
         scale(x, weights.norms[-1])
     for n in range(len(states)):
-        states[n, : starts[n + 1] - starts[n]] = x[starts[n] : starts[n + 1]]
+        copy(x[starts[n] : starts[n + 1]], states[n])
     both = np.empty((len(x), weights.memory.bias.shape[1]), np.float32)
     for layer in range(len(weights.memory.weight)):
         multiply(weights.memory, layer, x, both, NONE, threads)
@@ -75,9 +75,9 @@ def read_sources(
             for r in range(starts[n], starts[n + 1]):
                 if len(weights.memory_gains):
                     normalize(vectors[r, :heads], vectors[r, :heads])
-                    vectors[r, :heads] *= weights.memory_gains[layer]
-                keys[n, layer, :, r - starts[n]] = vectors[r, :heads]
-                values[n, layer, :, r - starts[n]] = vectors[r, heads:]
+                    stretch(vectors[r, :heads], weights.memory_gains[layer])
+                copy(vectors[r, :heads], keys[n, layer, :, r - starts[n]])
+                copy(vectors[r, heads:], values[n, layer, :, r - starts[n]])
 
 
 @compiled
@@ -87,9 +87,10 @@ def _embed(weights: Any, ids: Any, starts: Any) -> Any:
         for r in range(starts[n], starts[n + 1]):
             if ids[r] < 0 or ids[r] >= len(weights.embedding):
                 raise IndexError("an id is not in the vocabulary")
-            x[r] = weights.embedding[ids[r]]
-            if len(weights.position):
-                x[r] += weights.position[r - starts[n]]
+            for i in range(x.shape[1]):
+                x[r, i] = weights.embedding[ids[r], i]
+                if len(weights.position):
+                    x[r, i] += weights.position[r - starts[n], i]
     return x
 
 
@@ -99,7 +100,9 @@ def _attend(weights: Any, layer: int, qkv: Any, starts: Any, heads: int, out: An
     size = out.shape[1] // heads
     vectors = qkv.reshape(len(qkv), 3 * heads, size)
     mixed = out.reshape(len(qkv), heads, size)
-    longest = np.max(starts[1:] - starts[:-1])
+    longest = 0
+    for n in range(len(starts) - 1):
+        longest = max(longest, starts[n + 1] - starts[n])
     keys = np.empty((heads, longest, size), np.float32)
     values = np.empty_like(keys)
     scores = np.empty(longest, np.float32)
@@ -109,11 +112,11 @@ def _attend(weights: Any, layer: int, qkv: Any, starts: Any, heads: int, out: An
             if len(weights.gains):
                 queries_and_keys = vectors[r, : 2 * heads]
                 normalize(queries_and_keys, queries_and_keys)
-                queries_and_keys *= weights.gains[layer]
+                stretch(queries_and_keys, weights.gains[layer])
             if len(weights.rotations):
                 rotate(vectors[r, : 2 * heads], weights.rotations[r - first])
-            keys[:, r - first] = vectors[r, heads : 2 * heads]
-            values[:, r - first] = vectors[r, 2 * heads :]
+            copy(vectors[r, heads : 2 * heads], keys[:, r - first])
+            copy(vectors[r, 2 * heads :], values[:, r - first])
         for r in range(first, end):
             for h in range(heads):
                 q, found = vectors[r, h : h + 1], mixed[r, h : h + 1]

@@ -18,7 +18,15 @@ import numpy as np
 
 from nlpkit.kernels.compiling import kernel
 from nlpkit.kernels.integers import STEP, add_pairs, join, no_sums, store_integers
-from nlpkit.kernels.matvec import LARGE, Stack, activate, compiled, highest_magnitude, largest_input
+from nlpkit.kernels.matvec import (
+    LARGE,
+    Stack,
+    activate,
+    by_weights,
+    compiled,
+    highest_magnitude,
+    largest_input,
+)
 from nlpkit.kernels.simd import LANES, load, multiply_add, prefetch, splat, store, zeros
 
 _FLOATS = 2 * LANES  # outputs of a panel, in float32
@@ -78,12 +86,8 @@ def _panels(
     weight: Any, scale: Any, bias: Any, x: Any, out: Any, activation: int, first: int, end: int
 ) -> None:
     """The part of a product that the panels from ``first`` to ``end`` make."""
-    if weight.itemsize == 1:
-        _integers(weight, scale, x, first, end, out)
-        width = _BYTES
-    else:
-        _floats(weight, x, first, end, out)
-        width = _FLOATS
+    _products(weight, scale, x, first, end, out)
+    width = _BYTES if weight.itemsize == 1 else _FLOATS
     start, stop = first * width, min(end * width, out.shape[1])
     for r in range(len(x)):
         for o in range(start, stop):
@@ -92,7 +96,7 @@ def _panels(
 
 
 @compiled
-def _floats(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
+def _floats(weight: Any, scale: Any, x: Any, first: int, end: int, out: Any) -> None:
     sums = np.empty((8, _FLOATS), np.float32)
     for p in range(first, end):
         panel, start = weight[p], p * _FLOATS
@@ -341,3 +345,6 @@ def _eight_rounded(panel: Any, x: Any, r: int, sums: Any) -> None:
     store_integers(sums, 6, STEP // 2, b6)
     store_integers(sums, 7, 0, a7)
     store_integers(sums, 7, STEP // 2, b7)
+
+
+_products = by_weights(_integers, _floats)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numba.extending import overload
 
 from nlpkit.kernels.compiling import kernel
 from nlpkit.kernels.integers import STEP, add_products, no_sums, total
@@ -33,6 +34,25 @@ AHEAD = 8  # rows: how far in advance memory is asked for
 LARGE = 1 << 18  # weights from which on several threads are quicker than one
 
 compiled = kernel(fastmath=True)
+
+
+def by_weights(integers: Any, floats: Any) -> Any:
+    """A kernel for weights, its first argument, of 8 bits, or one for float32.
+
+    A condition in a kernel would have both compiled for either.
+    """
+
+    def choose(weight: Any, *more: Any) -> None:
+        (integers if weight.dtype == np.int8 else floats)(weight, *more)
+
+    overload(choose)(
+        lambda weight, *more: (
+            (lambda weight, *more: integers(weight, *more))
+            if weight.dtype == numba.int8
+            else (lambda weight, *more: floats(weight, *more))
+        )
+    )
+    return choose
 
 
 class Stack(NamedTuple):
@@ -68,16 +88,19 @@ def _rows(
     weight: Any, scale: Any, bias: Any, x: Any, out: Any, activation: int, first: int, end: int
 ) -> None:
     """The part of a product that the rows from ``first`` to ``end`` make."""
-    if weight.itemsize == 1:
-        _whole_numbers(weight, x, first, end, out)
-    elif len(x) == 1:
-        one_input(weight, x, first, end, out[0])
-    else:
-        _many_inputs(weight, x, first, end, out)
+    _products(weight, x, first, end, out)
     for b in range(x.shape[0]):
         for o in range(first, end):
             out[b, o] = out[b, o] * scale[o] + bias[o]
         activate(out[b, first:end], activation)
+
+
+@compiled
+def _floats(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
+    if len(x) == 1:
+        one_input(weight, x, first, end, out[0])
+    else:
+        _many_inputs(weight, x, first, end, out)
 
 
 @compiled
@@ -205,6 +228,9 @@ def _many_inputs(weight: Any, x: Any, first: int, end: int, out: Any) -> None:
                     out[n, row] = sums[row - o, n - b]
                     for i in range(whole, size):
                         out[n, row] += weight[row, i] * x[n, i]
+
+
+_products = by_weights(_whole_numbers, _floats)
 
 
 @kernel(parallel=True, fastmath=True)

@@ -87,7 +87,8 @@ def search(
         best, places = best_ids(logits[:rows], min(2 * beams, vocab))
         alive = _choose(best, places, before, step, alive, rules, trail, scores)
         parents = trail.parents[step, : len(alive) * beams]
-        ids[: len(parents)] = trail.ids[step, : len(parents)]
+        for row in range(len(parents)):
+            ids[row] = trail.ids[step, row]
         origin = _follow(origin, parents, step)
         step += 1
     return trail
@@ -98,7 +99,8 @@ def _follow(origin: Any, parents: Any, step: int) -> Any:
     """Where the keys of each row's past are, after rows have become those of their parents."""
     found = np.empty((len(parents), origin.shape[1]), np.int64)
     for r in range(len(parents)):
-        found[r, :step] = origin[parents[r], :step]
+        for place in range(step):
+            found[r, place] = origin[parents[r], place]
         found[r, step] = parents[r]
     return found
 

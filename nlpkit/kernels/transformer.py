@@ -107,12 +107,32 @@ def _embed(weights: Any, ids: Any, last_ids: Any, since: Any) -> Any:
     for n in range(len(ids)):
         if ids[n] < 0 or ids[n] >= len(weights.embedding):
             raise IndexError("an id is not in the vocabulary")
-        x[n] = weights.embedding[ids[n]]
-        if len(weights.position):
-            x[n] += weights.position[since[n]]
+        for i in range(x.shape[1]):
+            x[n, i] = weights.embedding[ids[n], i]
+            if len(weights.position):
+                x[n, i] += weights.position[since[n], i]
         for distance in range(1, min(len(weights.previous), since[n]) + 1):
-            x[n] += weights.previous[distance - 1, last_ids[n, -distance]]
+            for i in range(x.shape[1]):
+                x[n, i] += weights.previous[distance - 1, last_ids[n, -distance], i]
     return x
+
+
+# Assignments and sums of whole rows are loops: numba takes seconds to compile what it writes of
+# arrays that do not fit.
+
+
+@compiled
+def copy(rows: Any, to: Any) -> None:
+    for r in range(rows.shape[0]):
+        for i in range(rows.shape[1]):
+            to[r, i] = rows[r, i]
+
+
+@compiled
+def stretch(rows: Any, gains: Any) -> None:
+    for r in range(rows.shape[0]):
+        for i in range(rows.shape[1]):
+            rows[r, i] *= gains[i]
 
 
 @compiled
@@ -142,7 +162,7 @@ def scale(x: Any, norm: Any) -> None:
 def enter(x: Any, h: Any, norm: Any, post: bool) -> None:
     """What a part of a layer is given: the stream, normalised if norms stand before."""
     if post:
-        h[:] = x
+        copy(x, h)
     else:
         normalize(x, h)
         scale(h, norm)
@@ -182,11 +202,11 @@ def _attend(
         if len(weights.gains):
             queries_and_keys = vectors[n, : 2 * heads]
             normalize(queries_and_keys, queries_and_keys)
-            queries_and_keys *= weights.gains[layer]
+            stretch(queries_and_keys, weights.gains[layer])
         if len(weights.rotations):
             rotate(vectors[n, : 2 * heads], weights.rotations[here])
-        keys[row, :, here] = vectors[n, heads : 2 * heads]
-        values[row, :, here] = vectors[n, 2 * heads :]
+        copy(vectors[n, heads : 2 * heads], keys[row, :, here])
+        copy(vectors[n, 2 * heads :], values[row, :, here])
     if threads > 1 and 8 * out.size * where.places[-1] >= LARGE:
         _heads_together(vectors, keys, values, where, mixed, threads)
     else:
