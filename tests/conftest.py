@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
 
 import pytest
 from warm import Warm
+
+# Small products are slower with several threads, and much slower where other processes of the
+# tests have the cores: a thread waits for the other at each of them. Set before torch is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A test run started in the background inherits an ignored Ctrl-C, and so would every command that
 # the tests start: they could not be interrupted, which is what some tests are about.
