@@ -291,6 +291,8 @@ def search(
 
     shown = display.shown
     notes = Notes()
+    if not query.strip():
+        raise NlpkitError("an empty query", hint="some words")
     if inputs:
         if query == "-" and "-" in inputs:
             raise UsageError("standard input (-) can be read only once")

@@ -142,12 +142,12 @@ def pack(model: nn.Module) -> None:
     if torch.backends.mkldnn.is_available() and first.device.type == "cpu":
         _replace(model, PackedLinear)
         for block in model.modules():
-            if isinstance(block, Block) and isinstance(block.up, PackedLinear):
+            if isinstance(block, Block):
                 _fuse_gelu(block, block.up)
 
 
-def _fuse_gelu(block: Block, layer: PackedLinear) -> None:
-    if block.activation == "gelu":
+def _fuse_gelu(block: Block, layer: nn.Module) -> None:
+    if isinstance(layer, PackedLinear) and block.activation == "gelu":
         block.activation, layer.then = None, "gelu"
 
 

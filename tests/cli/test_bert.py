@@ -135,6 +135,7 @@ def test_lines_are_found_from_an_index_and_without(
     (asked,) = rows("search", index + "2", "-", "-n", "1", "--json", input="a bird\n")
     assert asked["query"] == "a bird"
     assert "no lines to index" in refused("index", model, "-o", str(tmp_path / "j"))
+    assert "an empty query" in refused("search", index + "2", " ")
     assert "is a bert model, not a bert-index model" in refused("search", model, "x")
     assert "is not a model folder" in refused("search", text, "x")
 
