@@ -245,8 +245,8 @@ def _say_counts(counts: _Counts, translator: Translator, notes: Notes) -> None:
         notes.warn(f"{share:.0%} of the input is unknown to the model: is it another language?")
     if counts.loops:
         notes.warn(
-            f"{counts.loops:,} answers went round in circles: {counts.cut:,} words were cut "
-            "(--keep-loops leaves them)"
+            f"{plural(counts.loops, 'answer')} went round in circles: "
+            f"{plural(counts.cut, 'repetition')} cut (--keep-loops leaves them)"
         )
     if counts.incomplete:
         notes.warn(f"{counts.incomplete:,} answers lack a term of --terms")

@@ -219,7 +219,7 @@ def test_a_second_model_that_is_none_is_said_before_the_first_one_answers(
     assert not (tmp_path / "a").exists()
 
 
-def test_bad_pairs_are_named_and_nothing_is_written(tmp_path: Path) -> None:
+def test_bad_pairs_are_named_and_nothing_is_written(folder: Path, tmp_path: Path) -> None:
     one, other = tmp_path / "a.en", tmp_path / "a.de"
     one.write_text("a\nb\n")
     other.write_text("c\n")
@@ -227,7 +227,10 @@ def test_bad_pairs_are_named_and_nothing_is_written(tmp_path: Path) -> None:
     assert "has 2 lines" in fails("train", *files, "-o", str(tmp_path / "m"), *SMALL)
     empty = tmp_path / "empty.tsv"
     empty.write_text("a\t\n\tb\n")
-    assert "text on both sides" in fails("train", str(empty), "-o", str(tmp_path / "m"), *SMALL)
+    assert "no pair has text" in fails("train", str(empty), "-o", str(tmp_path / "m"), *SMALL)
+    held = ["--dev", str(empty), "-t", "whitespace"]
+    message = fails("train", str(folder / "train.tsv"), *held, "-o", str(tmp_path / "m"), *SMALL)
+    assert "no held-out pair has text on both sides" in message
     long = tmp_path / "long.tsv"
     long.write_text("a b c d e f g\th\n")
     assert "longer than --max-length 3" in fails(

@@ -110,6 +110,9 @@ def test_terms_are_whole_words(tmp_path: Path) -> None:
         ("very very good", "sehr sehr gut", "sehr sehr gut", 0),
         ("a man", "ein Mann und ein Mann und ein Mann und geht", "ein Mann und geht", 6),
         ("no no no", "nein nein nein", "nein nein nein", 0),
+        ("a salad", "ein Salatatatatatatat", "ein Salat", 6),
+        ("ha ha ha ha ha ha", "hahahahahaha", "hahahahahaha", 0),
+        ("a billion", "1000000000", "1000000000", 0),
         ("", "", "", 0),
     ],
 )

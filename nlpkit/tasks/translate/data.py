@@ -136,7 +136,7 @@ class Sorted(NamedTuple):
     empty: int  # a side without text
 
 
-def without_empty(pairs: Iterable[Pair]) -> Sorted:
+def without_empty(pairs: Iterable[Pair], name: str = "pair") -> Sorted:
     """The pairs with text on both sides.
 
     >>> without_empty([Pair("a", "b"), Pair("a", " ")]).empty
@@ -146,7 +146,7 @@ def without_empty(pairs: Iterable[Pair]) -> Sorted:
     kept = [pair for pair in listed if pair.source.strip() and pair.target.strip()]
     if not kept:
         raise NlpkitError(
-            "no pair has text on both sides" if listed else "no pairs to learn from",
+            f"no {name} has text on both sides" if listed else "no pairs to learn from",
             hint="source<TAB>target, one pair per line",
         )
     return Sorted(kept, len(listed) - len(kept))

@@ -1,15 +1,19 @@
-"""A guard against loops: words that a model repeats over and over are cut."""
+"""A guard against loops: what a model repeats over and over, words or parts of one, is cut."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 _LONGEST = 8  # words that may be repeated together
 _FEW = 2  # times that anything may stand in a row
+# part of a word, six times or more in a row; digits are left alone: numbers have many zeros
+_WITHIN = re.compile(r"([^\d\s]{1,12}?)\1{5,}")
 
 
 def cut_loops(source: str, target: str) -> tuple[str, int]:
-    """The target without what it repeats more often in a row than the source does; words cut.
+    """The target without what it repeats more often in a row than the source does; how many
+    words, and parts of words, were cut.
 
     Twice is no loop ("very very good"). What is a loop is left as often as the source has
     something in a row, and once at least.
@@ -18,12 +22,18 @@ def cut_loops(source: str, target: str) -> tuple[str, int]:
     ('ich mag Salat .', 3)
     >>> cut_loops("ha ha ha", "ja ja ja")
     ('ja ja ja', 0)
+    >>> cut_loops("salad", "Salatatatatatatat")
+    ('Salat', 6)
     """
+    within = 0
+    if not _WITHIN.search(source.replace(" ", "")):
+        within = sum(len(m[0]) // len(m[1]) - 1 for m in _WITHIN.finditer(target))
+        target = _WITHIN.sub(r"\1", target)
     words = target.split(" ")
     allowed = max(repeats(source.split(" ")), 1)
     if max(repeats(words), 1) <= max(allowed, _FEW):
-        return target, 0
-    cut = 0
+        return target, within
+    cut = within
     for size in range(1, _LONGEST + 1):
         place = 0
         while place + size * 2 <= len(words):

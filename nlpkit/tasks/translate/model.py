@@ -48,7 +48,7 @@ class Answer:
     log_probability: float
     ids: list[int] = field(repr=False)
     attention: Tensor | None = field(default=None, repr=False)  # (T, S)
-    cut: int = 0  # words that were cut, because they were repeated over and over
+    cut: int = 0  # words and parts of words that were cut, being repeated over and over
     complete: bool = True  # whether all terms are in it
 
 

@@ -78,7 +78,7 @@ class TranslateRun(Run):
         self.processes: Processes = processes or Processes()
         self.device = device or torch.device("cpu")
         kept, empty = without_empty(pairs)
-        self.dev = list(without_empty(dev).pairs) if dev else []
+        self.dev = without_empty(dev, "held-out pair").pairs if dev else []
         self.source, self.target = _make_codecs(kept, settings)
         sources = [[*self.source.encode(pair.source), END] for pair in kept]
         targets = [[*self.target.encode(pair.target), END] for pair in kept]
