@@ -105,7 +105,8 @@ def _verify(model: str, json: bool) -> None:
 
 def _show(out: Writer, found: Description, *, all_layers: bool) -> None:
     config = found.config
-    out.write(f"{found.kind} model, {_bytes(found.bytes)}\n")
+    what = found.kind if config is None else f"{found.kind} model"
+    out.write(f"{what}, {_bytes(found.bytes)}\n")
     if config is not None:
         out.write(f"made by nlpkit {config.nlpkit_version} on {config.created}\n")
         if config.command:

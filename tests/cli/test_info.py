@@ -155,6 +155,7 @@ def test_vectors_vocabularies_and_subwords_are_described(run: Runner, made: Path
         assert (record["kind"], record["words"], record["dim"]) == ("vectors", 2, 3)
     record = json.loads(run.ok("info", str(made / "words.vocab"), "--json"))
     assert record["kind"] == "vocabulary"
+    assert run.ok("info", str(made / "words.vocab")).startswith("vocabulary, ")
     assert record["tokens"] >= record["types"] > 10
     assert json.loads(run.ok("info", str(made / "tokenizer.json"), "--json"))["kind"] == "subwords"
     run.write("text.txt", "no model at all\n")

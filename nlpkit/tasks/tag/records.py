@@ -133,7 +133,7 @@ def read_record_sentences(
             f"{one.where}: [{one.start}, {one.end}] is {one.text!r}" for one in misplaced[:_SHOWN]
         )
         warnings.warn(
-            f"{len(misplaced):,} spans do not begin and end where tokens do and were left out: "
+            f"{plural(len(misplaced), 'span')} left out, not beginning and ending where tokens do: "
             f"{shown}",
             NlpkitWarning,
             stacklevel=2,
