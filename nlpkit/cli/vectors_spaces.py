@@ -166,7 +166,7 @@ def _tests(lines: list[str], name: str) -> list[tuple[str, list[list[str]]]]:
     for test, lists in tests:
         if len(lists) != 4:
             raise NlpkitError(
-                f"{name}: test {test} has {len(lists)} lists of words, not 4",
+                f"{name}: test {test} has {plural(len(lists), 'list')} of words, not 4",
                 hint="two lines of targets, then two of attributes",
             )
     return tests
