@@ -10,7 +10,7 @@ from nlpkit.cli import options
 from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.output import Notes, open_output, rows_format, write_rows
-from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.errors import NlpkitError, UsageError, plural
 from nlpkit.text.records import TOKEN_KEYS, Reading
 from nlpkit.vectors.settings import AlignSettings
 
