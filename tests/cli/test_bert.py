@@ -181,7 +181,7 @@ def test_a_folder_goes_out_and_comes_back(model: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--next-sentence"], "single document"),
+        (["--next-sentence"], "needs four documents, here is 1"),
         (["--heads", "3"], "does not divide"),
         (["--tokenizer", "nothing.json"], "no such tokenizer"),
         (["--vectors", "nothing.txt"], "nothing.txt"),
