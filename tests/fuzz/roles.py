@@ -43,7 +43,11 @@ QUICK = {
     "buckets": "9",
     "device": "cpu",
 }
-QUICK_HERE = {"names sample": {"count": "3"}, "names report": {"count": "5"}}
+QUICK_HERE: dict[str, dict[str, str | None]] = {
+    "names sample": {"count": "3"},
+    "names report": {"count": "5"},
+    "seq2seq train": {"heads": None},  # refused with recurrent models
+}
 # What a command cannot do without, though it is no required parameter.
 NEEDED = {
     "gpt import": ("tokenizer",),
@@ -252,5 +256,5 @@ def quick_value(command: Command, parameter: Parameter) -> str | None:
     """The value that keeps a command short."""
     if parameter.kind == "flag":
         return None
-    here = QUICK_HERE.get(command.name, {}).get(parameter.name)
-    return here or QUICK.get(parameter.name)
+    here = QUICK_HERE.get(command.name, {})
+    return here.get(parameter.name, QUICK.get(parameter.name))
