@@ -34,10 +34,13 @@ FEW_STEPS = 50  # with fewer than these nothing worth having is learned
 def check_place(
     output: str | os.PathLike[str], flags: Training, processes: Processes | None = None
 ) -> Notes:
-    """Refuse a place that cannot be written before anything is read; where to say what happens."""
+    """Refuse a place that cannot be written, or that has no checkpoint to resume from, before
+    anything is read; where to say what happens."""
     is_first = processes is None or processes.is_first
     if is_first:
         modeldir.check_new(output, force=flags.force)
+        if flags.resume:
+            modeldir.check_checkpoint(modeldir.checkpoint_path(output))
     return Notes(quiet=not is_first)
 
 

@@ -104,8 +104,8 @@ def answer(
     Columns, and keys of jsonl: answer, probability, score, text (its number, from 1), start and
     end (characters of the text). A question that has no answer there gives a row with an empty
     answer and the probability of that. With - for QUESTION the input is JSON lines, CSV or TSV with
-    question and context (or text), each of which is answered by itself; as jsonl a record keeps its
-    keys, and its answer comes behind them.
+    question and context (or text), or SQuAD's JSON; each question is answered by itself, and as
+    jsonl a record keeps its keys, with its answer behind them.
 
     Examples:
       $ nlpkit qa answer qa.model "Who wrote it?" --text "It was written by Ann in 1901."

@@ -394,6 +394,8 @@ def search(
     from nlpkit.vectors.texts import search as find
 
     shown = rows_format(format)
+    lines_in = options.read_lines([file], reading, TOKEN_KEYS)
+    begin = list(itertools.islice(lines_in, 1))  # no such file is said before no such word
     pipeline = Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower))
     embedder = _embedder(model, settings, Notes())
     wanted = [pipeline.shown(query) for query in queries]
@@ -402,7 +404,7 @@ def search(
             raise NlpkitError(f"no word of {query!r} is known", hint="other words, or --lower")
 
     def lines() -> Iterator[Line]:
-        for number, text in enumerate(options.read_lines([file], reading, TOKEN_KEYS), 1):
+        for number, text in enumerate(itertools.chain(begin, lines_in), 1):
             yield Line(number, text, pipeline.shown(text))
 
     found = find(embedder, wanted, lines(), number)

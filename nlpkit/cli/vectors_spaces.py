@@ -50,6 +50,11 @@ def align(
     a, b = shared.open_vectors(first, notes), shared.open_vectors(second, notes)
     pairs = _read_dictionary(dictionary) if dictionary is not None else shared_words(a, b)
     turned, found = turn(a, b, pairs, replace(settings, seed=seed))
+    if found.pairs < a.dim:
+        notes.warn(
+            f"{found.pairs:,} pairs for {a.dim:,} dimensions leave the rotation open where no pair "
+            f"points: give {a.dim:,} or more"
+        )
     columns = ["pairs", "held_out", *found.precision]
     row = [found.pairs, found.held_out, *found.precision.values()]
     with open_output("-") as out:  # before anything is written: it may be closed

@@ -130,6 +130,8 @@ def read_records(
         if first is None:
             continue
         form = reading.input if reading.input != "auto" else detect(path, first, reading, wanted)
+        squad = "question" in wanted and _SQUAD.match(first.data) is not None
+        form = "jsonl" if squad else form
         if reading.input == "auto" and reading.key is None and form != "jsonl" and not tables:
             form = "text"
         blocks = itertools.chain([first], blocks)
@@ -140,6 +142,8 @@ def read_records(
             say(f"{first.source}: {_NAMES[form]}, {_which(form, wanted)} (if not: --input text)")
         if form != "jsonl":
             blocks = _table_blocks(blocks, _DELIMITERS[form], wanted, reading.errors)
+        elif squad:
+            blocks = squad_blocks(blocks, reading.errors)
         elif _OBJECTS.match(first.data):
             blocks = array_blocks(blocks, reading.errors)
         for block in blocks:
@@ -147,6 +151,7 @@ def read_records(
 
 
 _OBJECTS = re.compile(rb"\s*\[\s*\{")  # a file that is one array of objects
+_SQUAD = re.compile(rb'\s*\{\s*"(version|data)"\s*:')  # a file that is one object
 
 
 def array_blocks(blocks: Iterable[TextBlock], errors: str = "strict") -> Iterator[TextBlock]:
@@ -160,6 +165,25 @@ def array_blocks(blocks: Iterable[TextBlock], errors: str = "strict") -> Iterato
             f"{source}: not a JSON array: {error}", hint="an object per line, or `input` text"
         ) from None
     lines = "".join(json.dumps(record) + "\n" for record in found)
+    yield TextBlock(lines.encode(), source, 1)
+
+
+def squad_blocks(blocks: Iterable[TextBlock], errors: str = "strict") -> Iterator[TextBlock]:
+    """SQuAD's JSON as JSON lines: each question with its context."""
+    parts = list(blocks)
+    source = parts[0].source
+    try:
+        records = [
+            {**question, "context": paragraph["context"]}
+            for article in parse_json("".join(block.text(errors) for block in parts))["data"]
+            for paragraph in article["paragraphs"]
+            for question in paragraph["qas"]
+        ]
+    except (ValueError, TypeError, KeyError):
+        raise NlpkitError(
+            f"{source}: neither JSON lines nor SQuAD's JSON", hint="data, paragraphs, qas"
+        ) from None
+    lines = "".join(json.dumps(record) + "\n" for record in records)
     yield TextBlock(lines.encode(), source, 1)
 
 

@@ -79,6 +79,16 @@ def test_an_interrupted_run_that_is_resumed_equals_one_that_was_not(
     assert not (tmp_path / f"{MODEL}.checkpoint").exists()
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_without_a_checkpoint_resume_is_refused_before_anything_is_read(
+    command: str, trained: Trained, tmp_path: Path
+) -> None:
+    kind = next(kind for kind in RESUMABLE if kind.command == command)
+    outcome = trained.warm.run(tmp_path, *kind.train(), "--resume")  # its data is missing, too
+    assert outcome.code == 1
+    assert outcome.err.startswith(f"error: no checkpoint to resume: {MODEL}.checkpoint")
+
+
 def assert_stopped(outcome: Outcome, folder: Path) -> None:
     """It has said how to go on, and left what that takes."""
     assert outcome.code == 130, outcome.err

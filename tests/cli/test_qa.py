@@ -120,6 +120,22 @@ def test_records_ask_their_own_questions_and_keep_their_keys(folder: Path) -> No
     assert "a question without a text" in result.stderr
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_squads_own_file_asks_its_questions(folder: Path, indent: int | None) -> None:
+    qas = [{"id": "a", "question": "where ?"}, {"id": "b", "question": "when ?"}]
+    paragraphs = [{"context": "ann lives in oslo", "qas": qas}]
+    squad = {"version": "1.1", "data": [{"title": "Ann", "paragraphs": paragraphs}]}
+    path = folder / "squad.json"
+    path.write_text(json.dumps(squad, indent=indent))
+    for inputs, text in ((str(path), ""), ("-", path.read_text())):
+        result = run("answer", str(folder / "qa.model"), "-", inputs, "--json", input=text)
+        found = [json.loads(line) for line in result.stdout.splitlines()]
+        assert [(one["id"], one["answer"]) for one in found] == [("a", "oslo"), ("b", "")]
+    path.write_text('{"data": [{"paragraphs": 3}]}')
+    result = run("answer", str(folder / "qa.model"), "-", str(path))
+    assert (result.exit_code, "neither JSON lines nor SQuAD's JSON" in result.stderr) == (1, True)
+
+
 def test_questions_as_json_lines_are_those_of_squad(folder: Path) -> None:
     context = "ann lives in oslo"
     start = {"text": ["oslo"], "answer_start": [13]}

@@ -78,6 +78,7 @@ def test_search_ranks_lines_by_meaning(model: str) -> None:
     assert [one["line"] for one in found[:2]] == [5, 2]
     assert {one["line"] for one in found[2:]} == {1, 4}
     assert found[0]["text"] == "pear apple"
+    assert "nofile" in run("vectors", "search", "nofile", "xyz", "-m", model, code=1).stderr
     assert found[0]["score"] > found[1]["score"]
     streamed = run("vectors", "search", "-", "pear", *options, text="a queen\npear\n")
     assert records(streamed)[0]["line"] == 2
@@ -106,6 +107,10 @@ def test_a_turned_space_is_turned_back(model: str, tmp_path: Path) -> None:
     assert (found["pairs"], found["held_out"]) == (30, 30)
     assert found["cosine@1"] == found["cosine@5"] == 1.0
     assert found["csls@1"] > 0.9
+    Path("few.txt").write_text("".join(f"w{i}\tx{i}\n" for i in range(3)))
+    few = ["--dictionary", "few.txt", "--held-out", "0", "-o", "few.model"]
+    said = run("vectors", "align", "a.model", "b.model", *few).stderr
+    assert "warning: 3 pairs for 5 dimensions leave the rotation open" in said
     save(Vectors(words, matrix @ turn), "e.model")
     moved = matrix @ turn
     moved[7] = -moved[7]
