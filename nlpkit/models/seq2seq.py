@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from nlpkit.models.seq2seq_settings import PAD, Seq2SeqArchitecture
 from nlpkit.nn.layers import Embedding, Linear
 from nlpkit.nn.optimizers import Stacks
-from nlpkit.nn.smoothing import smoothed_cross_entropy
+from nlpkit.nn.smoothing import divergence, smoothed_cross_entropy
 
 Head = Callable[[Tensor], Tensor]
 
@@ -157,11 +157,21 @@ class EncoderDecoder(nn.Module):
         labels: Tensor,  # (B, T): tokens, end; PAD is not counted
         places: Tensor,  # label_table()
         smoothing: float = 0.0,
+        r_drop: float = 0.0,
     ) -> Tensor:
-        """The mean negative log-likelihood of a target token, in nats."""
+        """The mean negative log-likelihood of a target token, in nats.
+
+        With R-Drop (Wu et al., 2021) each pair is read twice, with other units dropped, and that
+        many times the divergence of the two answers is added.
+        """
+        if r_drop:
+            twice = (torch.cat([part, part]) for part in (source, inside, target, labels))
+            source, inside, target, labels = twice
         hidden = self.hidden(target, self.encode(source, inside))
         kept = labels != PAD
-        return smoothed_cross_entropy(self.logits(hidden[kept]), places[labels[kept]], smoothing)
+        logits = self.logits(hidden[kept])
+        loss = smoothed_cross_entropy(logits, places[labels[kept]], smoothing)
+        return loss + r_drop * divergence(*logits.chunk(2)) if r_drop else loss
 
     def count_parameters(self) -> int:
         """Numbers that training changes; tied ones count once."""

@@ -47,3 +47,14 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.
     """
     result: Tensor = _Smoothed.apply(logits, labels, smoothing)
     return result
+
+
+def divergence(logits: Tensor, others: Tensor) -> Tensor:
+    """The mean over rows (N, V) of the two Kullback-Leibler divergences, each counted half.
+
+    >>> same = torch.tensor([[2.0, 0.0, 0.0]])
+    >>> divergence(same, same).item(), round(divergence(same, -same).item(), 3)
+    (0.0, 1.447)
+    """
+    p, q = torch.log_softmax(logits.float(), dim=-1), torch.log_softmax(others.float(), dim=-1)
+    return ((p.exp() - q.exp()) * (p - q)).sum(dim=-1).mean() / 2

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 import pytest
 import torch
-from small_translators import KINDS, digit_pairs
+from small_translators import KINDS, digit_pairs, small_model
 from warm import Warm
 
+from nlpkit.errors import NlpkitError
 from nlpkit.models.seq2seq_settings import AttentionName
 from nlpkit.tasks.translate import pick, train
 from nlpkit.tasks.translate.data import Pair
@@ -41,6 +43,39 @@ def test_every_attention_learns(attention: str, optimizer: str) -> None:
     losses = [progress.loss for progress in run.steps()]
     assert losses[-1] < losses[0]
     assert all(parameter.grad is not None for parameter in run.model.parameters())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_r_drop_adds_how_far_two_answers_are_apart(kind: str) -> None:
+    model = small_model(kind, dropout=0.3).train()
+    source, target = torch.tensor([[5, 6, 7], [8, 5, 0]]), torch.tensor([[1, 4, 5], [1, 6, 0]])
+    labels = torch.tensor([[4, 5, 2], [6, 2, 0]])
+    given = source, source != 0, target, labels
+    places = model.label_table()
+    torch.manual_seed(4)
+    loss = model(*given, places, 0.1, 2.0)
+    torch.manual_seed(4)
+    twice = [torch.cat([part, part]) for part in given]
+    kept = twice[3] != 0
+    logits = model.logits(model.hidden(twice[2], model.encode(*twice[:2]))[kept])
+    wanted = places[twice[3][kept]]
+    entropy = torch.nn.functional.cross_entropy(logits, wanted, label_smoothing=0.1)
+    p, q = logits.log_softmax(dim=-1).chunk(2)
+    apart = [
+        torch.nn.functional.kl_div(one, other, log_target=True, reduction="sum") / len(p)
+        for one, other in ((p, q), (q, p))
+    ]
+    assert all(distance > 0.01 for distance in apart)
+    assert loss.item() == pytest.approx((entropy + sum(apart)).item(), rel=1e-5)
+
+
+def test_r_drop_learns_and_needs_dropout() -> None:
+    settings = TranslateSettings(**TINY, r_drop=1.0, epochs=4)  # type: ignore[arg-type]
+    run = TranslateRun(digit_pairs(100), settings)
+    losses = [progress.loss for progress in run.steps()]
+    assert losses[-1] < losses[0]
+    with pytest.raises(NlpkitError, match="dropout"):
+        TranslateRun(digit_pairs(100), replace(settings, dropout=0.0))
 
 
 _WORKER = """

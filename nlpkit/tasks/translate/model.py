@@ -17,12 +17,14 @@ from nlpkit.generate.beam import BeamSettings, Hypothesis, beam_search
 from nlpkit.generate.constraints import Constraints
 from nlpkit.generate.sampling import SamplingSettings
 from nlpkit.generate.targets import sample_targets
+from nlpkit.models.joint_ngram import JointNgram
 from nlpkit.models.seq2seq import EncoderDecoder, Memory
 from nlpkit.models.seq2seq_settings import END, PAD, UNKNOWN, Seq2SeqArchitecture
 from nlpkit.openmp import CoreSharing
 from nlpkit.tasks.translate.codecs import SideCodec
 from nlpkit.tasks.translate.data import Pair
 from nlpkit.tasks.translate.loops import cut_loops
+from nlpkit.tasks.translate.rerank import rerank
 from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
 from nlpkit.tasks.translate.terms import Term, encode_written, find_terms
 from nlpkit.tasks.translate.weights import read_seq2seq, write_seq2seq
@@ -44,7 +46,7 @@ class Answer:
     """What a model made of a source."""
 
     text: str
-    score: float  # the log-probability, divided by the length penalty, with coverage
+    score: float  # the log-probability, divided by the length penalty, with what else ranks
     log_probability: float
     ids: list[int] = field(repr=False)
     attention: Tensor | None = field(default=None, repr=False)  # (T, S)
@@ -72,8 +74,9 @@ class Translator(modeldir.Model):
         source: SideCodec,
         target: SideCodec,
         config: modeldir.ModelConfig | None = None,
+        joint: JointNgram | None = None,
     ) -> None:
-        self.model, self.source, self.target = model, source, target
+        self.model, self.source, self.target, self.joint = model, source, target, joint
         self.config = config or modeldir.ModelConfig(
             kind=registry.SEQ2SEQ, settings={"architecture": model.settings.to_dict()}
         )
@@ -95,6 +98,8 @@ class Translator(modeldir.Model):
         if self.target is not self.source:
             save_codec(self.target, folder, "target")
         write_seq2seq(folder, self.model)
+        if self.joint is not None:
+            self.joint.write(folder)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Translator:
@@ -119,7 +124,8 @@ class Translator(modeldir.Model):
                     f"{path}: the {name} side has {len(codec)} ids, the model {size}",
                     hint=schema.AGAIN,
                 )
-        return cls(read_seq2seq(folder, shape).to(device), source, target, config)
+        model = read_seq2seq(folder, shape).to(device)
+        return cls(model, source, target, config, JointNgram.read(folder, shape.target_vocab))
 
     @property
     def device(self) -> torch.device:
@@ -282,7 +288,10 @@ class Translator(modeldir.Model):
             unknown=settings.copy_unknown,
             look=look,
         )
-        return beam_search(self.model, memory, beam, limits, prefix=prefix, constraints=wanted)
+        found = beam_search(self.model, memory, beam, limits, prefix=prefix, constraints=wanted)
+        if self.joint is None or settings.beams == 1:
+            return found
+        return rerank(self.joint, [row[:-1] for row in rows], found, settings.length_penalty)
 
     def _limits(self, rows: list[list[int]], share: float, prefix: int) -> list[int]:
         """Tokens that each answer may have: in proportion to its source, but no more than the

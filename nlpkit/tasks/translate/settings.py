@@ -73,6 +73,10 @@ class TranslateSettings(TrainerSettings):
     positions: Positions | None = option(
         None, "Transformer: how it knows order.", shown_default="rotary"
     )
+    joint_ngram: Literal["auto", "yes", "no"] = option(
+        "auto",
+        "Rank answers with a joint n-gram model of aligned symbols, too; auto: of characters.",
+    )
     untied: bool = option(False, "A softmax of its own, not the embeddings of the target.")
     marian: bool = option(
         False, "Transformer of Marian's kind, which can be exported: post-norm, sinusoidal."
@@ -115,6 +119,13 @@ class TranslateSettings(TrainerSettings):
         "Probability that labels give away (label smoothing).",
         low=0.0,
         high=0.9,
+        group=TRAINING,
+    )
+    r_drop: float = option(
+        0.0,
+        "Read pairs twice with other dropout, and keep the answers alike (R-Drop).",
+        low=0.0,
+        high=100.0,
         group=TRAINING,
     )
     average: float = option(

@@ -17,6 +17,7 @@ from nlpkit import settings as limits
 from nlpkit.device import check_training_memory
 from nlpkit.errors import NlpkitError
 from nlpkit.models.build import make_optimizers
+from nlpkit.models.joint_ngram import JointNgram
 from nlpkit.models.seq2seq import EncoderDecoder, build_seq2seq
 from nlpkit.models.seq2seq_settings import END, PAD, UNKNOWN, Kind, Seq2SeqArchitecture
 from nlpkit.tasks.translate.codecs import SideCodec, make_codec
@@ -31,6 +32,7 @@ from nlpkit.tasks.translate.pick import (
     pick_kind,
     pick_size,
 )
+from nlpkit.tasks.translate.rerank import choose_weight
 from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
 from nlpkit.tasks.translate.start import embed_pairs
 from nlpkit.training.averaging import Averaged
@@ -44,6 +46,8 @@ LR: dict[Kind, float] = {"lstm": 0.02, "gru": 0.02, "transformer": 0.005}  # of 
 ADAMW_LR = 0.002  # of AdamW alone
 _EPOCHS = 20
 _MEASURED = 200  # pairs of the held-out part that are translated at each evaluation
+_TUNED, _RARELY = 500, 50  # pairs that show what counts are worth: so many, or every 50th
+_FEWEST = 100  # pairs that this takes
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,8 @@ class TranslateRun(Run):
         recurrent = ("lstm", "gru", "auto" if self.device.type == "cpu" else "")
         self.symbols = settings.model in recurrent and is_symbols(ids, self.tokens)
         self.batch_tokens = settings.pick_batch(self.tokens, self.symbols)
+        self.tuning = self._hold_out([pair for pair, fits in zip(kept, short, strict=True) if fits])
+        self.worth: list[float] = []  # how many of them were right by each weight of the counts
         self.speed = 0.0  # multiply-adds a second, if it had to be measured
         self.picked = self._pick()
         self.model = self._make_model()
@@ -107,6 +113,22 @@ class TranslateRun(Run):
         self.trainer: Trainer = self._make_trainer(clock)
 
     # --- making ---------------------------------------------------------------------------------
+
+    def _hold_out(self, pairs: list[Pair]) -> list[Pair]:
+        """Pairs that nothing is learned from, if a joint n-gram model is to prove its worth."""
+        asked = self.settings.joint_ngram
+        few = len(pairs) < _FEWEST
+        if asked == "no" or (asked == "auto" and (few or not self.symbols)):
+            return []
+        if few:
+            raise NlpkitError(
+                f"a joint n-gram model needs {_FEWEST} pairs, not {len(pairs)}",
+                hint="`joint_ngram` no",
+            )
+        step = max(len(pairs) // _TUNED, min(_RARELY, len(pairs) // 10))
+        self.sources = [row for number, row in enumerate(self.sources) if number % step]
+        self.targets = [row for number, row in enumerate(self.targets) if number % step]
+        return pairs[::step]
 
     def _pick(self) -> Picked:
         """Architecture and size, by data, time and speed."""
@@ -149,10 +171,13 @@ class TranslateRun(Run):
         # in a joint vocabulary what only sources have is never written
         outputs = len(written) if settings.joint and len(written) < len(self.target) else 0
         shape = settings.architecture(self.picked, len(self.source), len(self.target), outputs)
+        if settings.r_drop and not shape.dropout:
+            raise NlpkitError("`r_drop` compares answers under dropout", hint="`dropout` 0.2")
+        read = self.batch_tokens * (2 if settings.r_drop else 1)
         check_training_memory(
             shape.count_parameters(),
             self.device,
-            activations=self.batch_tokens * (2 * shape.written + 20 * shape.dim * shape.layers),
+            activations=read * (2 * shape.written + 20 * shape.dim * shape.layers),
             batch="batch_tokens",
         )
         model = build_seq2seq(shape, settings.seed)
@@ -224,9 +249,8 @@ class TranslateRun(Run):
             target, inside = columns[0].tensors(self.device)
             source, source_inside = columns[1].tensors(self.device)
             labels = target[:, 1:].masked_fill(~inside[:, 1:], PAD)
-            loss = wrapped(
-                source, source_inside, target[:, :-1], labels, places, settings.smoothing
-            )
+            regularized = settings.smoothing, settings.r_drop
+            loss = wrapped(source, source_inside, target[:, :-1], labels, places, *regularized)
             return loss, int(inside[:, 1:].sum()) * processes.count
 
         return Trainer(
@@ -287,7 +311,7 @@ class TranslateRun(Run):
                 self.model.load_state_dict(before)
             else:
                 best = mean
-        return self._described(best)
+        return self._described(best, self._learn_joint())
 
     def unfinished(self) -> Translator:
         """The model as it is, its held-out pairs not measured."""
@@ -303,9 +327,20 @@ class TranslateRun(Run):
         shown = {"loss": f"{score:.4f}", "bleu": f"BLEU {score:.2f}", "exact": f"{score:.1%} exact"}
         return shown[self.settings.metric]
 
-    def _described(self, measured: float | None) -> Translator:
+    def _learn_joint(self) -> JointNgram | None:
+        """The joint n-gram model of the pairs, if held-out ones say that it helps."""
+        if not self.tuning:
+            return None
+        sources, targets = ([row[:-1] for row in rows] for rows in (self.sources, self.targets))
+        joint = JointNgram.train(sources, targets, len(self.target))
+        if joint is not None:
+            self.worth = choose_weight(joint, self.translator(), self.tuning)
+        return joint if joint is not None and joint.weight else None
+
+    def _described(self, measured: float | None, joint: JointNgram | None = None) -> Translator:
         translator = self.translator()
         self.model.eval()
+        translator.joint = joint
         recorded = {name: value for name, value in vars(self.settings).items() if value is not None}
         translator.config = modeldir.ModelConfig(
             kind=registry.SEQ2SEQ,
@@ -317,6 +352,12 @@ class TranslateRun(Run):
             else {f"heldout_{self.settings.metric}": self._score(measured)},
         )
         self.outcome = "" if measured is None else f"held-out {self.show_heldout(measured)}; "
+        if self.worth:
+            alone, best = self.worth[0], max(self.worth)
+            self.outcome += (
+                f"with a joint n-gram model {best:.1%} of {len(self.tuning)} held-out pairs are "
+                f"exact, {alone:.1%} without: it is {'used' if joint else 'left out'}; "
+            )
         return translator
 
 
