@@ -171,7 +171,8 @@ def kinds() -> list[Kind]:
     tuned = ("--pretrained", "tiny.bert")
     found.append(Kind("classify", (*tuned, "--pooling", "attention")))
     found.append(Kind("classify", (*tuned, "--freeze", "all")))
-    found.append(Kind("tag", (*tuned, "--pieces", "mean", "--layer-decay", "1")))
+    found.append(Kind("tag", (*tuned, "--pieces", "mean", "--hidden", "12", "--word-dim", "12")))
+    found.append(Kind("tag", (*tuned, "--features", "no", "--layer-decay", "1")))
     found += [Kind("seq2seq", ("--model", model)) for model in ("lstm", "gru", "transformer")]
     found.append(Kind("seq2seq", ("--model", "lstm", "--attention", "additive", "--input-feeding")))
     found.append(Kind("elmo", ()))

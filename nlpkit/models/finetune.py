@@ -8,7 +8,7 @@ its own, which the task mixes.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,6 +76,9 @@ class PretrainedEncoder(nn.Module):
         """The files that its tokens need; weights are written by the task."""
         raise NotImplementedError
 
+    def learn_words(self, texts: Iterable[str]) -> None:
+        """Before training: tell apart what the vocabulary lacks, if there is one."""
+
     def forget(self) -> None:
         """Between batches: what is kept of texts that are done."""
 
@@ -122,6 +125,22 @@ class BertEncoder(PretrainedEncoder):
 
     def encode_words(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
         return self.codec.encode_words(words)
+
+    def learn_words(self, texts: Iterable[str]) -> None:
+        """Give what is [UNK] in texts more than once an embedding, the mean of all, of its own.
+
+        A vocabulary of text without punctuation has no comma, which says much about its neighbours.
+        """
+        table = self.model.embedding
+        words = self.codec.unknown_words(texts)
+        if not words:
+            return
+        self.codec = self.codec.extended(words, table.num_embeddings)
+        added = table.weight.detach().mean(dim=0).expand(len(words), -1)
+        table.weight = nn.Parameter(torch.cat([table.weight.detach(), added]))
+        table.num_embeddings += len(words)
+        self.settings = replace(self.settings, vocab_size=table.num_embeddings)
+        self.model.settings = self.settings
 
     def wrap(self, first: Sequence[int], second: Sequence[int] | None = None) -> Reading:
         ids = self.codec.wrap(first, second)

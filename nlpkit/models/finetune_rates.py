@@ -10,6 +10,7 @@ from torch import nn
 from nlpkit import registry
 from nlpkit.errors import NlpkitError
 from nlpkit.models.finetune import PretrainedEncoder
+from nlpkit.models.finetune_settings import NEW_LEARNS
 
 
 def parse_freeze(value: str | None, encoder: PretrainedEncoder) -> int:
@@ -34,7 +35,7 @@ def parse_freeze(value: str | None, encoder: PretrainedEncoder) -> int:
 
 def layer_rates(
     encoder: PretrainedEncoder,
-    head: nn.Module,
+    head: nn.Module | None,
     *,
     frozen: int,
     lr: float,
@@ -51,8 +52,9 @@ def layer_rates(
         if depth >= frozen:
             rate = lr * decay ** (len(stages) - 1 - depth)
             groups += _by_dimension(stage, rate, weight_decay)
-    rate = lr * (10 if frozen < len(stages) else 1)
-    groups += _by_dimension(list(head.parameters()), rate, weight_decay)
+    if head is not None:
+        rate = lr * (NEW_LEARNS if frozen < len(stages) else 1)
+        groups += _by_dimension(list(head.parameters()), rate, weight_decay)
     return groups
 
 

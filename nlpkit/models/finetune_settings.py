@@ -15,6 +15,7 @@ FEWEST_STEPS = 600  # of a run, unless that takes more than so many passes over 
 MOST_PASSES = 20
 USUAL_WIDTH = 384  # of an encoder that learns best at the rate below
 USUAL_RATE = 1e-4
+NEW_LEARNS = 10  # times as fast as the top layer: what starts from nothing
 
 
 @dataclass(frozen=True)

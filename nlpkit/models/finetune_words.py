@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nlpkit.models.finetune import PretrainedEncoder, Reading
@@ -68,6 +69,25 @@ def mean_by_word(states: Tensor, owners: Tensor, words: int) -> Tensor:
     return (sums / counts.clamp_min(1)[:, :, None])[:, 1:]
 
 
+class WordColumns:
+    """Many readings of words as columns of numbers, to be padded and read by batches."""
+
+    def __init__(self, readings: Sequence[WordReading]) -> None:
+        self.ids = Ragged([one.reading.ids for one in readings])
+        self.others = (
+            Ragged([one.reading.segments for one in readings]),
+            Ragged([one.owners for one in readings]),
+            Ragged([one.places for one in readings]),
+        )
+
+    def tensors(
+        self, rows: NDArray[np.int64], pad_id: int, device: torch.device
+    ) -> tuple[Tensor, ...]:
+        """Ids, mask, segments and owners (B, T) and places (B, W) of some of them."""
+        idx, mask = self.ids.pad(rows, pad_id).tensors(device)
+        return idx, mask, *(column.pad(rows).tensors(device)[0] for column in self.others)
+
+
 class WordStates(nn.Module):
     """A ``TokenEncoder``: words in, one state of a BERT, ELMo or GPT for each word out."""
 
@@ -104,6 +124,13 @@ class WordStates(nn.Module):
         if self.pooling == "mean":
             return mean_by_word(states, owners, places.size(1))
         return states.gather(1, places[:, :, None].expand(-1, -1, states.size(2)))
+
+    def layers_of(
+        self, idx: Tensor, mask: Tensor, segments: Tensor, owners: Tensor, places: Tensor
+    ) -> Tensor:
+        """What the encoder says of words, (L, B, W, C)."""
+        layers = self.encoder(idx, segments, mask)
+        return torch.stack([self._of_words(one, owners, places) for one in layers])
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> Encoded:
         """The states of all words, (B, W, C); sentences of like length are read together."""
@@ -150,17 +177,8 @@ class WordStates(nn.Module):
         self, readings: Sequence[WordReading], device: torch.device
     ) -> Iterator[tuple[int, Tensor]]:
         """For each reading, by number, the layers of its words (L, W, C)."""
-        columns = [
-            Ragged([one.reading.ids for one in readings]),
-            Ragged([one.reading.segments for one in readings]),
-            Ragged([one.owners for one in readings]),
-            Ragged([one.places for one in readings]),
-        ]
-        for rows in plan(columns[0].lengths, BATCH_TOKENS):
-            idx, mask = columns[0].pad(rows, self.encoder.pad_id).tensors(device)
-            segments, owners, places = (c.pad(rows).tensors(device)[0] for c in columns[1:])
-            layers = torch.stack(
-                [self._of_words(one, owners, places) for one in self.encoder(idx, segments, mask)]
-            )
+        columns = WordColumns(readings)
+        for rows in plan(columns.ids.lengths, BATCH_TOKENS):
+            layers = self.layers_of(*columns.tensors(rows, self.encoder.pad_id, device))
             for place, row in enumerate(rows.tolist()):
                 yield row, layers[:, place, : len(readings[row].places)]

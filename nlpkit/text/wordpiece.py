@@ -9,6 +9,7 @@ there), and saved as ``tokenizer.json``.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections import Counter
@@ -154,6 +155,32 @@ class WordPiece(Codec):
     @classmethod
     def read(cls, file: Path, tokenizer: str = "word") -> WordPiece:
         return cls.load(file)
+
+    def unknown_words(self, texts: Iterable[str], *, least: int = 2) -> list[str]:
+        """What is [UNK] in texts, words and punctuation marks, if seen so often, in order.
+
+        >>> WordPiece.from_vocab([*SPECIALS, "no"]).unknown_words(["No, no!", "no, \u00e9t\u00e9"])
+        [',']
+        """
+        backend, found = self.backend, Counter[str]()
+        for text, count in Counter(texts).items():
+            if self.unk_id not in self.encode(text):
+                continue
+            text = whole_characters(text)
+            if backend.normalizer is not None:
+                text = backend.normalizer.normalize_str(text)
+            for word, _ in backend.pre_tokenizer.pre_tokenize_str(text):
+                if self.unk_id in self.encode(word):
+                    found[word] += count
+        return sorted(word for word, count in found.items() if count >= least)
+
+    def extended(self, words: Sequence[str], first: int) -> WordPiece:
+        """The same with more whole words, whose ids begin with ``first``."""
+        from tokenizers import Tokenizer
+
+        state = json.loads(self.backend.to_str())
+        state["model"]["vocab"] |= {word: first + place for place, word in enumerate(words)}
+        return WordPiece(Tokenizer.from_str(json.dumps(state)))
 
     # --- using ----------------------------------------------------------------------------------
 

@@ -73,6 +73,18 @@ def model(folder: Path, kind: str) -> str:
     return str(path)
 
 
+def test_what_the_vocabulary_lacks_is_told_apart(tmp_path: Path) -> None:
+    marked = [
+        Example(f"the {noun} was here {mark}", (mark,)) for noun in NOUNS * 3 for mark in ("!", "?")
+    ]
+    settings = ClassifierSettings(
+        pretrained=model(tmp_path, "bert"), epochs=40, batch_size=4, lr=0.003
+    )
+    classifier_run(marked, settings).train(tmp_path / "trained")
+    loaded = Classifier.load(tmp_path / "trained")
+    assert loaded.predict(["the table was here !", "the table was here ?"]) == ["!", "?"]
+
+
 @pytest.mark.parametrize(
     ("kind", "freeze", "pooling"),
     [

@@ -150,12 +150,20 @@ def test_a_word_has_the_state_of_its_first_piece_or_their_mean() -> None:
         (TaggerSettings(layer_decay=0.5), "`layer_decay` needs `pretrained`"),
         (TaggerSettings(pieces="mean"), "`pieces` needs `pretrained`"),
         (TaggerSettings(features="yes"), "`features` needs `pretrained`"),
-        (TaggerSettings(pretrained="x", features="yes"), "stays as it is: `freeze` all"),
         (TaggerSettings(pretrained="x", freeze="all", layer_decay=0.5), "`freeze` all"),
         (TaggerSettings(pretrained="x", causal=True), "seen from both sides"),
-        (TaggerSettings(pretrained="x", hidden=7), "`hidden` needs `encoder`, with `pretrained`"),
-        (TaggerSettings(pretrained="x", word_dim=7), "`word_dim` does nothing with `pretrained`"),
-        (TaggerSettings(pretrained="x", chars="lstm"), "`chars` does nothing with `pretrained`"),
+        (
+            TaggerSettings(pretrained="x", features="no", hidden=7),
+            "`hidden` needs `encoder` or `features` yes",
+        ),
+        (
+            TaggerSettings(pretrained="x", features="no", word_dim=7),
+            "`word_dim` needs `features` yes",
+        ),
+        (
+            TaggerSettings(pretrained="x", features="no", chars="lstm"),
+            "`chars` needs `features` yes",
+        ),
         (TaggerSettings(pretrained="x", encoder="lstm", norm="post"), "need `encoder` transformer"),
     ],
 )
@@ -167,28 +175,38 @@ def test_settings_that_do_not_go_together(
         tagger_run(data(TAGGED), settings)
 
 
-def test_vectors_stand_beside_frozen_states_only(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("freeze", [None, "all"])
+def test_vectors_stand_beside_states(freeze: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretrained_train, "open_encoder", lambda path: encoder("bert"))
     vectors = Vectors(["Ann", "rains"], np.eye(2, dtype=np.float32))
-    with pytest.raises(UsageError, match="if `freeze` is all"):
-        tagger_run(data(TAGGED), TaggerSettings(pretrained="x"), vectors=vectors)
-    frozen = TaggerSettings(pretrained="x", freeze="all", max_iters=2)
-    tagger = tagger_run(data(TAGGED), frozen, vectors=vectors).train()
+    settings = TaggerSettings(pretrained="x", freeze=freeze, max_iters=2)
+    with pytest.raises(UsageError, match="`vectors` need `features` yes"):
+        tagger_run(data(TAGGED), replace(settings, features="no"), vectors=vectors)
+    tagger = tagger_run(data(TAGGED), settings, vectors=vectors).train()
     assert tagger.weights["words.vectors"].shape == (3, 2)
 
 
+@pytest.mark.parametrize("freeze", ["0", "all"])
 @pytest.mark.parametrize(
     ("kind", "pieces", "context"),
     [("bert", "mean", "cnn"), ("elmo", "first", "lstm"), ("gpt", "first", "transformer")],
 )
 @pytest.mark.parametrize("text", [TAGGED, ENTITIES])
-def test_features_stand_beside_the_states_of_a_frozen_encoder(
-    tmp_path: Path, kind: str, pieces: Any, context: Any, text: str, monkeypatch: pytest.MonkeyPatch
+def test_features_stand_beside_the_states_of_an_encoder(
+    tmp_path: Path,
+    kind: str,
+    pieces: Any,
+    context: Any,
+    text: str,
+    freeze: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tagged = data(text)
-    monkeypatch.setattr(pretrained_train, "open_encoder", lambda path: encoder(kind))
+    given = encoder(kind)
+    before = [parameter.detach().clone() for stage in given.stages()[1:] for parameter in stage]
+    monkeypatch.setattr(pretrained_train, "open_encoder", lambda path: given)
     settings = TaggerSettings(
-        pretrained="x", freeze="all", pieces=pieces, encoder=context, hidden=8, epochs=30, lr=0.02
+        pretrained="x", freeze=freeze, pieces=pieces, encoder=context, hidden=8, epochs=30, lr=0.02
     )
     run = tagger_run(tagged, settings)
     assert isinstance(run, TaggerRun)
@@ -201,18 +219,65 @@ def test_features_stand_beside_the_states_of_a_frozen_encoder(
     # prediction, in numpy, is what was trained, in torch
     batch = run._arrays.batch(np.arange(1))
     positions, mask = batch.words.tensors()
-    assert run._layers is not None
     with torch.no_grad():
-        layers = run._layers.pad(np.arange(1), mask)
+        layers = run._read_layers(np.arange(1), mask)
         scores = run.model.eval()(batch.features, positions, mask, layers)[0].numpy()
     for tagger in (trained, loaded):
         np.testing.assert_allclose(tagger.scores(sentences[:1])[0], scores, atol=1e-4)
+    after = [parameter for stage in given.stages()[1:] for parameter in stage]
+    moved = [not torch.equal(a, b) for a, b in zip(before, after, strict=True)]
+    assert all(moved) if freeze == "0" else not any(moved)
     # and the states count: words that no feature tells apart get other scores in other places
     plain = replace(settings, pretrained=None, freeze=None, pieces="first")
     n_in = tagger_run(tagged, plain).model.tokens.encoder.state_dict()
     with_states = run.model.tokens.encoder.state_dict()
     wider = [name for name in n_in if with_states[name].shape != n_in[name].shape]
     assert wider, "the encoder reads states too"
+
+
+def test_a_long_sentence_is_cut_to_what_a_trained_encoder_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small = BertEncoder(tiny_bert([TAGGED.replace("/", " ")], block_size=12))
+    monkeypatch.setattr(pretrained_train, "open_encoder", lambda path: small)
+    words = [word for _ in range(5) for word in TAGGED.split("\n")[0].split()]
+    long = TrainingData.of([sentence(*words)], LAYOUT)
+    tagger = tagger_run(long, TaggerSettings(pretrained="x", max_iters=2)).train()
+    assert len(tagger.tag(long.sentences[0].tokens)) == len(words)
+
+
+def test_what_the_vocabulary_lacks_is_told_apart(tmp_path: Path) -> None:
+    text = "a/DET b/NOUN ,/COMMA a/DET b/NOUN !/MARK\na/DET b/NOUN !/MARK a/DET b/NOUN ,/COMMA"
+    tagged = data(text)
+    given = encoder("bert")
+    assert given.encode_words([",", "!"])[0] == given.encode_words(["!", ","])[0], "[UNK] both"
+    tuning = TagTuning(epochs=60, lr=0.01, batch_tokens=64, layer_decay=1.0)
+    PretrainedTaggerRun(tagged, given, tuning).train(tmp_path / "trained")
+    loaded = Tagger.load(tmp_path / "trained")
+    assert loaded.tag(["a", "b", ","])[-1] == "COMMA"
+    assert loaded.tag(["a", "b", "!"])[-1] == "MARK"
+    frozen = encoder("bert")
+    PretrainedTaggerRun(tagged, frozen, replace(tuning, freeze="1", max_iters=1)).train()
+    assert frozen.encode_words([","]) == encoder("bert").encode_words([","]), "as it is"
+
+
+@pytest.mark.parametrize(
+    ("features", "dim", "freeze", "beside"),
+    [
+        ("auto", 32, None, True),
+        ("auto", 384, None, False),
+        ("auto", 384, "all", True),
+        ("yes", 384, None, True),
+        ("no", 32, None, False),
+    ],
+)
+def test_features_stand_beside_small_and_frozen_encoders_unless_told_otherwise(
+    features: Any, dim: int, freeze: str | None, beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = BertEncoder(tiny_bert([], dim=dim))
+    monkeypatch.setattr(pretrained_train, "open_encoder", lambda path: given)
+    run = tagger_run(data(TAGGED), TaggerSettings(pretrained="x", features=features, freeze=freeze))
+    assert isinstance(run, TaggerRun if beside else PretrainedTaggerRun)
 
 
 def test_features_may_stay_away_from_a_frozen_encoder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from nlpkit.models.finetune import PretrainedEncoder, open_encoder
 from nlpkit.models.finetune_rates import layer_rates, parse_freeze
 from nlpkit.models.finetune_states import cache_states
 from nlpkit.nn.optimizers import AdamW
-from nlpkit.tasks.classify.data import Example
+from nlpkit.tasks.classify.data import Example, two_texts
 from nlpkit.tasks.classify.model import label_loss
 from nlpkit.tasks.classify.pretrained import (
     PretrainedClassifier,
@@ -64,8 +64,11 @@ class PretrainedRun(AnyClassifierRun):
         with seeded(settings.seed, 0, torch.device("cpu")):
             network = TextNetwork(encoder, pooling, len(self.labels), settings.dropout)
         self.network = network.to(self.device)
-        readings, self.cut = read_texts(encoder, [example.texts for example in examples])
         frozen = parse_freeze(settings.freeze, encoder)
+        if frozen == 0:
+            texts = (two_texts(example.texts) for example in examples)
+            encoder.learn_words(text for pair in texts for text in pair if text is not None)
+        readings, self.cut = read_texts(encoder, [example.texts for example in examples])
         self.all_frozen = frozen == len(encoder.stages())
         self._batches = Batches(
             [reading.ids for reading in readings],

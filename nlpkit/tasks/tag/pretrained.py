@@ -23,6 +23,7 @@ from nlpkit.models.finetune_words import WordStates
 from nlpkit.nn.encoder_config import within
 from nlpkit.nn.inference import Floats, Ids
 from nlpkit.registry import TAGGER
+from nlpkit.tasks.tag.batches import cut_long, cut_tagged
 from nlpkit.tasks.tag.head import TagHead
 from nlpkit.tasks.tag.predictor import (
     LAYOUT,
@@ -32,7 +33,7 @@ from nlpkit.tasks.tag.predictor import (
 )
 from nlpkit.tasks.tag.settings import TagTuning
 from nlpkit.text.codec import save_codec
-from nlpkit.text.conll import Layout
+from nlpkit.text.conll import Layout, Sentence
 from nlpkit.text.schemes import Scheme
 from nlpkit.text.vocab import Vocab
 from nlpkit.text.vocab_codec import WORDS, VocabCodec
@@ -242,3 +243,21 @@ class PretrainedTagger(Tagger):
             layout=about.layout,
             config=config,
         )
+
+
+def fitting(sentence: Sentence, encoder: PretrainedEncoder, *, entities: bool) -> list[slice]:
+    """Chunks of a sentence that the encoder can read, cut between entities."""
+    longest = len(sentence.tokens)
+    room = encoder.room
+    while True:
+        chunks = (
+            cut_tagged(sentence.tags, longest)
+            if entities
+            else cut_long(len(sentence.tags), longest)
+        )
+        if room is None or longest == 1:
+            return chunks
+        left = room - encoder.before - encoder.behind
+        if all(sum(encoder.encode_words(sentence.tokens[p])[1]) <= left for p in chunks):
+            return chunks
+        longest = max(1, longest // 2)

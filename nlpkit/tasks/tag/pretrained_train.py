@@ -17,9 +17,8 @@ from nlpkit.models.finetune_rates import layer_rates, parse_freeze
 from nlpkit.models.finetune_states import cache_states
 from nlpkit.models.finetune_words import WordReading, WordStates
 from nlpkit.nn.optimizers import AdamW
-from nlpkit.tasks.tag.batches import cut_long, cut_tagged
 from nlpkit.tasks.tag.predictor import INNER_SCHEME
-from nlpkit.tasks.tag.pretrained import PretrainedTagger, TagNetwork
+from nlpkit.tasks.tag.pretrained import PretrainedTagger, TagNetwork, fitting
 from nlpkit.tasks.tag.settings import FEW_TAGS, TaggerSettings, TagTuning
 from nlpkit.tasks.tag.train import AnyTaggerRun, TaggerRun, TrainingData, with_companions
 from nlpkit.text.conll import Sentence
@@ -44,6 +43,10 @@ class PretrainedTaggerRun(AnyTaggerRun):
     ) -> None:
         self.data, self.dev = data, [s for s in dev if s.tokens]
         self.device = device or torch.device("cpu")
+        words = Counter(word for sentence in data.sentences for word in sentence.tokens)
+        self._frozen = parse_freeze(settings.freeze, encoder)
+        if self._frozen == 0:
+            encoder.learn_words(words.elements())
         chunks = [
             (sentence, chunk)
             for sentence in data.sentences
@@ -55,7 +58,6 @@ class PretrainedTaggerRun(AnyTaggerRun):
         chain = data.scheme is not None or len(self.tags) <= FEW_TAGS
         decided = ("yes" if chain else "no") if settings.crf == "auto" else settings.crf
         self.settings = replace(settings, crf=decided)
-        words = Counter(word for sentence in data.sentences for word in sentence.tokens)
         self.words = VocabCodec(Vocab.from_counts(words, specials=(UNK,)))
         check_training_memory(sum(p.numel() for p in encoder.parameters()), self.device)
         legal = legal_transitions(self.tags.tokens, INNER_SCHEME) if data.scheme else None
@@ -72,7 +74,6 @@ class PretrainedTaggerRun(AnyTaggerRun):
 
     def _prepare(self, readings: Sequence[WordReading], tags: Sequence[Sequence[int]]) -> None:
         settings, encoder = self.settings, self.network.words.encoder
-        self._frozen = parse_freeze(settings.freeze, encoder)
         whole = self._frozen == len(encoder.stages())
         self._batches = Batches(
             [one.reading.ids for one in readings],
@@ -131,24 +132,6 @@ class PretrainedTaggerRun(AnyTaggerRun):
         )
 
 
-def fitting(sentence: Sentence, encoder: PretrainedEncoder, *, entities: bool) -> list[slice]:
-    """Chunks of a sentence that the encoder can read, cut between entities."""
-    longest = len(sentence.tokens)
-    room = encoder.room
-    while True:
-        chunks = (
-            cut_tagged(sentence.tags, longest)
-            if entities
-            else cut_long(len(sentence.tags), longest)
-        )
-        if room is None or longest == 1:
-            return chunks
-        left = room - encoder.before - encoder.behind
-        if all(sum(encoder.encode_words(sentence.tokens[p])[1]) <= left for p in chunks):
-            return chunks
-        longest = max(1, longest // 2)
-
-
 def tagger_run(
     data: TrainingData,
     settings: TaggerSettings,
@@ -164,12 +147,10 @@ def tagger_run(
         raise UsageError("`pretrained` is for words that are seen from both sides")
     encoder = open_encoder(settings.pretrained)
     frozen = parse_freeze(settings.freeze, encoder) == len(encoder.stages())
-    if settings.features == "yes" and not frozen:
-        raise UsageError("`features` stand beside an encoder that stays as it is: `freeze` all")
-    if frozen and settings.features != "no":
-        states = WordStates(encoder.requires_grad_(False), settings.pieces)
+    if settings.beside(encoder.size, frozen=frozen):
+        states = WordStates(encoder.requires_grad_(not frozen), settings.pieces)
         return TaggerRun(data, settings, dev=dev, vectors=vectors, states=states, device=device)
     if vectors is not None:
-        raise UsageError("`vectors` stand beside `pretrained` if `freeze` is all")
+        raise UsageError("`vectors` need `features` yes, with `pretrained`")
     tuning = settings.tuning()
     return PretrainedTaggerRun(data, encoder, tuning, dev=dev, device=device)

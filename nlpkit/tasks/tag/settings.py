@@ -6,7 +6,13 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from nlpkit.errors import NlpkitError, UsageError
-from nlpkit.models.finetune_settings import FineTuneSettings, OnEncoder, refuse_given
+from nlpkit.models.finetune_settings import (
+    NEW_LEARNS,
+    USUAL_WIDTH,
+    FineTuneSettings,
+    OnEncoder,
+    refuse_given,
+)
 from nlpkit.nn.encoder_config import EncoderConfig, EncoderKind, NormPlace, Positions
 from nlpkit.nn.settings import EncoderSettings
 from nlpkit.settings import LONGEST, TRAINING, WIDEST, changed, option
@@ -60,12 +66,12 @@ class TaggerSettings(OnEncoder, EncoderSettings, TrainerSettings):
     encoder: EncoderKind | None = option(
         None,
         "What looks at the context; with --pretrained, a further encoder over its states.",
-        shown_default="lstm; none over a --pretrained that is trained",
+        shown_default="lstm; none without --features",
     )
     features: Switch = option(
         "auto",
         "With --pretrained: learn features of words and an encoder beside and over its states, as "
-        "without it; auto is yes if all of it is frozen.",
+        "without it; auto is yes if all of it is frozen, or it is narrower than 384.",
     )
     pieces: Literal["first", "mean"] = option(
         "first", "With --pretrained: a word's state is its first piece's, or the mean of all."
@@ -105,7 +111,8 @@ class TaggerSettings(OnEncoder, EncoderSettings, TrainerSettings):
         group=TRAINING,
     )
     epochs: int | None = epochs(
-        shown_default="12 to 30 by the size of the data, 3 to 20 with --pretrained"
+        shown_default="12 to 30 by the size of the data; with --pretrained half of that, or 3 to "
+        "20 without --features",
     )
     batch_tokens: int | None = option(
         None,
@@ -133,23 +140,38 @@ class TaggerSettings(OnEncoder, EncoderSettings, TrainerSettings):
     def tuning(self) -> TagTuning:
         """What was given, for a tagger on ``pretrained``; what does nothing there is refused."""
         if self.encoder is None:
-            refuse_given(self, _CONTEXT, "needs `encoder`, with `pretrained`")
+            refuse_given(self, _CONTEXT, "needs `encoder` or `features` yes, with `pretrained`")
         names = {field.name for field in fields(TagTuning)}
         unused = {field.name for field in fields(self)} - names - {"encoder", "features"}
-        refuse_given(self, unused, "does nothing with `pretrained` unless `freeze` is all")
+        refuse_given(self, unused, "needs `features` yes, with `pretrained`")
         _check_encoder(self.encoder, self.positions, self.norm)
         given = {name: value for name, value in vars(self).items() if name in names}
         given = {name: value for name, value in given.items() if value is not None}
         return TagTuning(**given, context=self.encoder)
 
+    def beside(self, width: int, *, frozen: bool) -> bool:
+        """Whether features are learned beside a pre-trained encoder of this width.
+
+        >>> [TaggerSettings().beside(width, frozen=False) for width in (192, 384)]
+        [True, False]
+        """
+        small = frozen or width < USUAL_WIDTH
+        return _decided(self.features, small) == "yes"
+
+    def encoder_rate(self, width: int) -> float:
+        """The learning rate of the top layer of an encoder that is trained beside features."""
+        lr = None if self.lr is None else self.lr / NEW_LEARNS
+        return FineTuneSettings(lr=lr).rate(width, frozen=False)
+
     def resolve(
-        self, *, entities: bool, tokens: int, tags: int, pairs: bool = False
+        self, *, entities: bool, tokens: int, tags: int, pairs: bool = False, tuned: bool = False
     ) -> ResolvedTagger:
         """With everything decided by the kind and number of tags and of tokens to learn from.
 
         Entities want stronger dropout and no affixes; little data wants small batches and to be
         gone over more often. A CRF helps all tags of words, as long as there are few of them.
-        ``pairs`` of a string and a tag for each character have characters as tokens.
+        ``pairs`` of a string and a tag for each character have characters as tokens. ``tuned``
+        says that an encoder is trained beside the features, which halves the epochs.
         """
         if self.causal and self.crf == "yes":
             raise NlpkitError(
@@ -159,7 +181,8 @@ class TaggerSettings(OnEncoder, EncoderSettings, TrainerSettings):
         if self.pretrained is None:
             needing = {"freeze", "layer_decay", "pieces", "features"}
             refuse_given(self, needing, "needs `pretrained`")
-        refuse_given(self, {"layer_decay"}, "does nothing with `freeze` all")
+        if not tuned:
+            refuse_given(self, {"layer_decay"}, "does nothing with `freeze` all")
         _check_encoder(self.encoder, self.positions, self.norm)
         unit = self.unit or ("char" if pairs else "word")
         by_word = unit == "word"
@@ -170,11 +193,12 @@ class TaggerSettings(OnEncoder, EncoderSettings, TrainerSettings):
             dropout=0.5 if entities else 0.33,
             word_dropout=0.5 if entities else 0.25,
             part_dropout=0.0 if entities else 0.1,
-            epochs=min(30, max(12, EPOCH_TOKENS // max(1, tokens))),
+            epochs=min(30, max(12, EPOCH_TOKENS // max(1, tokens))) // (2 if tuned else 1),
             batch_tokens=min(256, max(128, tokens // 400)),
             lr=4e-3 if tokens < FEW_TOKENS and entities else 2e-3,
             unit=unit,
             encoder="lstm",
+            dtype="auto" if tuned else "float32",
         )
         return replace(
             found,

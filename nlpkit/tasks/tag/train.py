@@ -9,21 +9,25 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from torch import nn
 
 from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
 from nlpkit.errors import NlpkitError, UsageError, plural
 from nlpkit.metrics.spans import score_tags
-from nlpkit.models.finetune_words import WordStates
+from nlpkit.models.finetune import PretrainedEncoder
+from nlpkit.models.finetune_rates import layer_rates, parse_freeze
+from nlpkit.models.finetune_words import WordColumns, WordStates
 from nlpkit.nn.optimizers import AdamW
 from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.registry import TAGGER
 from nlpkit.tasks.tag.batches import TaggedData, cut_long, cut_tagged
 from nlpkit.tasks.tag.check import find_illegal
 from nlpkit.tasks.tag.features import MIX, FeatureExtractor
+from nlpkit.tasks.tag.hashed_features import Ids
 from nlpkit.tasks.tag.model import TaggerModel
 from nlpkit.tasks.tag.predictor import INNER_SCHEME, Tagger
-from nlpkit.tasks.tag.pretrained import StatesTagger
+from nlpkit.tasks.tag.pretrained import StatesTagger, fitting
 from nlpkit.tasks.tag.settings import TaggerSettings
 from nlpkit.text.conll import Layout, Sentence
 from nlpkit.text.schemes import Scheme, convert, detect_scheme, legal_transitions, tag_parts
@@ -139,20 +143,31 @@ class TaggerRun(AnyTaggerRun):
         states: WordStates | None = None,
         device: torch.device | None = None,
     ) -> None:
-        """``states`` of a pre-trained encoder, which stays as it is, stand beside the features."""
+        """``states`` of a pre-trained encoder, frozen or not, stand beside the features."""
         if settings.fine_tune and vectors is None:
             raise UsageError("`fine_tune` needs `vectors`")
         self.vectors = os.fspath(vectors) if isinstance(vectors, str | os.PathLike) else None
         self.data, self.dev = data, [s for s in dev if s.tokens]
+        frozen = 0 if states is None else parse_freeze(settings.freeze, states.encoder)
+        self._tuned = states is not None and frozen < len(states.encoder.stages())
+        self._encoder_groups: list[dict[str, Any]] = []
+        if states is not None and self._tuned:
+            self._encoder_groups = self._tune(states.encoder, settings, frozen)
         self.settings = settings.resolve(
             entities=data.scheme is not None,
             tokens=sum(len(sentence.tokens) for sentence in data.sentences),
             tags=len({tag for sentence in data.sentences for tag in sentence.tags}),
             pairs=data.layout.format == "pairs",
+            tuned=self._tuned,
         )
         self.device = device or torch.device("cpu")
         # cut before conversion: half an entity is no legal sequence of the inner scheme
-        chunks = [(sentence, chunk) for sentence in data.sentences for chunk in self._cut(sentence)]
+        read_by = states.encoder if states is not None and self._tuned else None
+        chunks = [
+            (sentence, chunk)
+            for sentence in data.sentences
+            for chunk in self._cut(sentence, read_by)
+        ]
         tag_rows = [self._inner(sentence.tags[chunk]) for sentence, chunk in chunks]
         counts = Counter(tag for row in tag_rows for tag in row)
         self.tags = Vocab.from_counts(with_companions(counts, data.scheme), specials=())
@@ -187,19 +202,27 @@ class TaggerRun(AnyTaggerRun):
                 None if states is None else states.mix,
             ).to(self.device)
         self.states = None if states is None else states.to(self.device).eval()
-        self._layers = None
-        if self.states is not None:
+        self._layers = self._readings = None
+        if self.states is not None and self._tuned:
+            self._readings = WordColumns([self.states.read(row) for row in tokens])
+        elif self.states is not None:
             with torch.no_grad():
                 self._layers = self.states.read_layers(tokens)
         scheme = f", {data.scheme} entities" if data.scheme else ""
-        beside = "" if states is None else f"; beside the states of a frozen {states.encoder.kind}"
+        beside = ""
+        if states is not None:
+            stages = len(states.encoder.stages())
+            beside = f"; beside a {states.encoder.kind}, {frozen} of {stages} stages frozen"
         self.summary = (
             f"{plural(len(data.sentences), 'sentence')}, "
             f"{plural(len(self.extractor.words), 'word')}, {len(self.tags):,} tags{scheme}{beside}"
         )
         self._arrays.features = self.model.prepared(self._arrays.features)
+        trained: nn.Module = self.model
+        if self.states is not None and self._tuned:
+            trained = nn.ModuleList([self.model, self.states.encoder])
         self.trainer = Trainer(
-            self.model,
+            trained,
             self._optimizers(),
             self._loss,
             self.settings.loop(
@@ -217,8 +240,9 @@ class TaggerRun(AnyTaggerRun):
         by_feature = [] if linear is None else [linear.near, linear.far]
         by_row = {id(table) for table in (*tables, *(part.table.weight for part in by_feature))}
         others = [p for p in self.model.parameters() if id(p) not in by_row]
+        groups = [{"params": others}, *self._encoder_groups]
         return [
-            AdamW(others, lr=lr, weight_decay=self.settings.weight_decay, fused=True),
+            AdamW(groups, lr=lr, weight_decay=self.settings.weight_decay, fused=True),
             SparseAdagrad(tables, lr * TABLE_RATE),
             *(
                 SparseAdagrad([part.table.weight], LINEAR_LR, LINEAR_PENALTY / batch / part.counts)
@@ -226,7 +250,24 @@ class TaggerRun(AnyTaggerRun):
             ),
         ]
 
-    def _cut(self, sentence: Sentence) -> list[slice]:
+    def _tune(
+        self, encoder: PretrainedEncoder, settings: TaggerSettings, frozen: int
+    ) -> list[dict[str, Any]]:
+        """Make an encoder ready to be trained: its groups of parameters, for AdamW."""
+        if frozen == 0:
+            encoder.learn_words(word for one in self.data.sentences for word in one.tokens)
+        return layer_rates(
+            encoder,
+            None,
+            frozen=frozen,
+            lr=settings.encoder_rate(encoder.size),
+            decay=settings.layer_decay,
+            weight_decay=settings.weight_decay,
+        )
+
+    def _cut(self, sentence: Sentence, encoder: PretrainedEncoder | None) -> list[slice]:
+        if encoder is not None:
+            return fitting(sentence, encoder, entities=self.data.scheme is not None)
         tags = sentence.tags
         return cut_long(len(tags)) if self.data.scheme is None else cut_tagged(tags)
 
@@ -234,6 +275,8 @@ class TaggerRun(AnyTaggerRun):
         """Refuse what is too large by the sizes that can be set, whatever the data adds."""
         settings, words = self.settings, len(self.extractor.words)
         encoder = settings.encoder_config(MIX).count_parameters()
+        for group in self._encoder_groups:
+            encoder += sum(parameter.numel() for parameter in group["params"])
         check_training_memory(
             encoder + (words + MIX) * settings.word_dim,
             self.device,
@@ -246,9 +289,20 @@ class TaggerRun(AnyTaggerRun):
         features, words, tags = self._arrays.batch(rows)
         positions, mask = words.tensors(self.device)
         right, _ = tags.tensors(self.device)
-        layers = None if self._layers is None else self._layers.pad(rows, mask)
-        loss = self.model.loss(features, positions, right, mask, layers)
+        layers = self._read_layers(rows, mask)
+        # the encoder's alone are large enough to gain by bfloat16
+        with torch.autocast(self.device.type, enabled=False):
+            loss = self.model.loss(features, positions, right, mask, layers)
         return loss, int(words.mask.sum())
+
+    def _read_layers(self, rows: Ids, mask: torch.Tensor) -> torch.Tensor | None:
+        """What the encoder beside the features says of sentences (L, B, T, C), if there is one."""
+        if self._layers is not None:
+            return self._layers.pad(rows, mask)
+        if self.states is None or self._readings is None:
+            return None
+        pad_id = self.states.encoder.pad_id
+        return self.states.layers_of(*self._readings.tensors(rows, pad_id, self.device)).float()
 
     def tagger(self) -> Tagger:
         """The model as it is now, ready to predict."""
