@@ -80,10 +80,10 @@ def make_encoder(options: argparse.Namespace, folder: Path) -> tuple[str, str | 
     return ours, options.encoder
 
 
-def make_bert(folder: Path, name: str = "tiny.bert", *flags: str) -> str:
+def make_bert(folder: Path) -> str:
     """A tiny BERT of the sample corpora."""
-    size = ["--size", "tiny", "--vocab-size", "1000", *(flags or ("--max-iters", "200"))]
-    return learn_from_tales(folder / name, "bert", "train", *size)
+    size = ["--size", "tiny", "--vocab-size", "1000", "--max-iters", "200"]
+    return learn_from_tales(folder / "tiny.bert", "bert", "train", *size)
 
 
 def learn_from_tales(output: Path, *command: str) -> str:
@@ -203,6 +203,18 @@ def bench_bert(options: argparse.Namespace, folder: Path) -> None:
     print(bert_run.outcome)
 
 
+def forget(pretrained: str, output: Path) -> str:
+    """A BERT with the shape and the tokens of another, and with random weights."""
+    import torch
+
+    from nlpkit.models.bert_model import BertModel
+
+    bert = BertModel.load(pretrained)
+    bert.model.initialize(torch.Generator().manual_seed(1))
+    bert.save(output)
+    return str(output)
+
+
 class Source(NamedTuple):
     """What a task may start from: a name, and the flags that say so."""
 
@@ -213,13 +225,11 @@ class Source(NamedTuple):
 
 def transfer_sources(options: argparse.Namespace, folder: Path) -> Iterator[Source]:
     """Nothing, and the given models; without any, tiny ones of a sample text."""
-    given = {name: getattr(options, name) for name in ("vectors", "random", "elmo", "pretrained")}
+    given = {name: getattr(options, name) for name in ("vectors", "elmo", "pretrained")}
     if not any(given.values()):
-        untrained = ["--recipe", "bert", "--max-iters", "1", "--lr", "1e-9"]
         small = ["--max-iters", "100", "--dim", "32", "--hidden", "128", "--batch-tokens", "512"]
         given = {
             "vectors": learn_from_tales(folder / "tales.model", "word2vec", "train"),
-            "random": make_bert(folder, "random.bert", *untrained),
             "elmo": learn_from_tales(folder / "tiny.elmo", "elmo", "train", *small),
             "pretrained": make_bert(folder),
         }
@@ -227,9 +237,11 @@ def transfer_sources(options: argparse.Namespace, folder: Path) -> Iterator[Sour
     if given["vectors"]:
         flags = ["--vectors", given["vectors"]]
         yield Source("word vectors", flags, ["--model", "cnn", *flags])
+    if given["pretrained"]:
+        given["random"] = forget(given["pretrained"], folder / "random.bert")
     names = {"random": "BERT, random weights", "elmo": "ELMo", "pretrained": "BERT"}
     for name, shown in names.items():
-        if given[name]:
+        if given.get(name):
             flags = ["--pretrained", given[name]]
             yield Source(shown, flags, flags)
 
@@ -306,7 +318,6 @@ def main() -> None:
     parser.add_argument("--test", default=None)
     parser.add_argument("--encoder", default=None)
     parser.add_argument("--pretrained", default=None, help="the BERT of --only transfer")
-    parser.add_argument("--random", default=None, help="one that was not trained")
     parser.add_argument("--elmo", default=None, help="the ELMo of --only transfer")
     parser.add_argument("--vectors", default=None, help="the word vectors of --only transfer")
     parser.add_argument("--seconds", type=float, default=20.0)
