@@ -22,7 +22,7 @@ SIZES = {
     "gpt": ["--dim", "16", "--layers", "1", "--heads", "2", "--block-size", "16"],
     "lm": ["--dim", "16", "--layers", "1", "--heads", "2", "--block-size", "16", "--order", "3"],
     "tag": ["--hidden", "8", "--word-dim", "8", "--epochs", "12", "--lr", "0.01"],
-    "classify": ["--hidden", "8", "--dim", "8"],
+    "classify": [],
     "word2vec": ["--dim", "8", "--epochs", "10", "--min-count", "1"],
     "vectors": ["--dim", "8", "--epochs", "40", "--min-count", "1", "--threads", "1"],
     "qa": ["--layer-decay", "1"],
@@ -36,7 +36,7 @@ DATA = {
     "gpt": ["text.txt", "--batch-size", "8", "--max-iters", "40", "--dropout", "0.1"],
     "lm": ["text.txt", "--batch-size", "8", "--max-iters", "30", "--dropout", "0.1"],
     "tag": ["tagged.txt", "--dev", "tagged.txt", "--batch-tokens", "16"],
-    "classify": ["texts.tsv", "--dev", "texts.tsv", "--batch-size", "4"],
+    "classify": ["texts.tsv", "--dev", "texts.tsv"],
     "word2vec": ["groups.txt", "--sample", "0"],
     "vectors": ["groups.txt", "--x-max", "10"],
     "qa": ["questions.tsv", "--pretrained", "tiny.bert", "--epochs", "30", "--lr", "0.01"],
@@ -54,7 +54,7 @@ OPTIONS = {
 WORD2VEC = ["--arch", "--loss", "--engine"]
 ON_ENCODERS = ("first", "attention")  # ways of pooling that need --pretrained
 # Models that see a sequence take a while to learn it; the bag of words has epochs of its own.
-SLOW = ["--epochs", "25", "--lr", "0.02", "--dropout", "0.1"]
+SLOW = ["--batch-size", "4", "--epochs", "25", "--lr", "0.02", "--dropout", "0.1"]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Kind:
         sizes = TUNED if "--pretrained" in self.flags else SIZES
         flags = [*DATA[self.command], *sizes[self.command], *self.flags]
         if self.command == "classify" and "bow" not in self.flags:
-            flags += SLOW
+            flags += SLOW  # a bow has none of these
         trainer = "from-counts" if self.command == "vectors" else "train"
         return [self.command, trainer, *flags, "-o", model]
 

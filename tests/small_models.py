@@ -138,7 +138,7 @@ def use_tagger(path: Path) -> None:
 
 def classifier_run(model: Any, vectors: Vectors | None = None) -> ClassifierRun:
     examples = [Example("good old king", ("a",)), Example("bad queen", ("b",))]
-    settings = ClassifierSettings(model=model, dim=4, hidden=4)
+    settings = ClassifierSettings(model=model, dim=None if model == "bow" else 4, hidden=4)
     return ClassifierRun(examples, settings, vectors=vectors)
 
 

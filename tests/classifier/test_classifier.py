@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,15 +17,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.samples import sample_folder
-from nlpkit.tasks.classify import features
+from nlpkit.tasks.classify import bow, features
+from nlpkit.tasks.classify.bow import LEAST, STRENGTHS, Bow
 from nlpkit.tasks.classify.data import Example, Names, read_examples
 from nlpkit.tasks.classify.explain import explain
 from nlpkit.tasks.classify.features import BagMaker, Bags, FeatureIndex, text_weights
-from nlpkit.tasks.classify.linear import STRENGTH
 from nlpkit.tasks.classify.predictor import Classifier, known_words
 from nlpkit.tasks.classify.scores import score_labels
 from nlpkit.tasks.classify.settings import ClassifierSettings
@@ -42,12 +46,17 @@ REVIEWS = [
 TEXTS = [example.text for example in REVIEWS] + ["", "great great cold", "new words only here now"]
 
 
-def trained(model: str, examples: list[Example] = REVIEWS, **settings: object) -> ClassifierRun:
+def trained(
+    model: str,
+    examples: list[Example] = REVIEWS,
+    dev: Sequence[Example] = (),
+    **settings: object,
+) -> ClassifierRun:
     torch.set_num_threads(1)
-    values = {"model": model, "hidden": 8, "batch_size": 4, "epochs": 6, "dropout": 0.1}
+    values: dict[str, object] = {"model": model, "epochs": 6}
     if model != "bow":
-        values |= {"dim": 8, "lr": 0.02}
-    run = ClassifierRun(examples, ClassifierSettings(**{**values, **settings}))  # type: ignore[arg-type]
+        values |= {"hidden": 8, "batch_size": 4, "dropout": 0.1, "dim": 8, "lr": 0.02}
+    run = ClassifierRun(examples, ClassifierSettings(**{**values, **settings}), dev=dev)  # type: ignore[arg-type]
     for _ in run.trainer.fit():
         pass
     run.model.eval()
@@ -56,11 +65,12 @@ def trained(model: str, examples: list[Example] = REVIEWS, **settings: object) -
 
 @pytest.mark.parametrize("model", KINDS)
 def test_every_model_learns(model: str) -> None:
-    classifier = trained(model, epochs=12, hidden=16).classifier()
+    sizes: dict[str, Any] = {} if model == "bow" else {"epochs": 12, "hidden": 16}
+    classifier = trained(model, **sizes).classifier()
     assert score_labels(REVIEWS, classifier).accuracy == 1.0
 
 
-@pytest.mark.parametrize("model", KINDS)
+@pytest.mark.parametrize("model", KINDS[1:])
 @pytest.mark.parametrize("pooling", ["max", "average", "last"])
 def test_numpy_gives_what_torch_gives_alone_and_together(model: str, pooling: str) -> None:
     run = trained(model, pooling=pooling, layers=2, epochs=1)
@@ -71,25 +81,15 @@ def test_numpy_gives_what_torch_gives_alone_and_together(model: str, pooling: st
     random.Random(0).shuffle(order)
     assert np.abs(classifier.scores_of([rows[i] for i in order]) - together[order]).max() < 1e-5
     for place, row in enumerate(rows):
-        if model == "bow":
-            rows, starts, counts = FeatureIndex(run.features).counted(
-                classifier.bags.bags_of([row])
-            )
-            found = (rows, starts, text_weights(starts, counts, sublinear=True))
-        else:
-            found = padded_inputs(classifier, [row])
+        found = padded_inputs(classifier, [row])
         with torch.no_grad():
             expected = run.model(*map(torch.from_numpy, found)).numpy()[0]
-        if model == "bow":  # of sentences it counts as much as the regression beside it
-            odds = run.linear.bias + found[2] @ run.linear.weights[found[0]]
-            expected = (expected + odds * np.array([-0.5, 0.5])) / 2
         assert np.abs(together[place] - expected).max() < 1e-5
-    if model != "bow":
-        found = padded_inputs(classifier, rows)
-        assert not found[2].all()
-        with torch.no_grad():
-            expected = run.model(*map(torch.from_numpy, found)).numpy()
-        assert np.abs(together - expected).max() < 1e-5
+    found = padded_inputs(classifier, rows)
+    assert not found[2].all()
+    with torch.no_grad():
+        expected = run.model(*map(torch.from_numpy, found)).numpy()
+    assert np.abs(together - expected).max() < 1e-5
 
 
 def padded_inputs(classifier: Classifier, rows: list[list[str]]) -> tuple[np.ndarray, ...]:
@@ -105,33 +105,82 @@ def test_probabilities_add_up() -> None:
     assert classifier.probabilities([]).shape == (0, 2)
 
 
-def test_the_regression_is_that_of_scikit_learn() -> None:
-    run = trained("bow", epochs=1)
-    second = run.targets[:, 1]
-    n_texts, n_features = len(REVIEWS), len(run.features)
-    inverse = 1 + np.log((1 + n_texts) / (1 + np.bincount(run._rows, minlength=n_features)))
-    table = csr_matrix((run._weights * inverse[run._rows], run._rows, run._starts))
-    peer = LogisticRegression(C=STRENGTH, tol=1e-8, max_iter=1000).fit(table, second)
-    assert np.abs(run.linear.weights - peer.coef_[0] * inverse).max() < 0.02
-    assert abs(run.linear.bias - peer.intercept_[0]) < 0.02
+@pytest.mark.parametrize("labels", ["two", "three", "several"])
+def test_the_regressions_are_those_of_scikit_learn(labels: str) -> None:
+    examples = list(REVIEWS)
+    if labels != "two":
+        examples += [Example(f"no {food} at all", ("neither",)) for food in FOODS]
+    if labels == "several":
+        examples += [Example("great and cold", ("good", "bad"))]
+    run = trained("bow", examples, epochs=60)
+    assert isinstance(run.model, Bow)
+    parts = (run._rows.weights * run.model.inverse[run._rows.features], *run._rows[:2])
+    table = csr_matrix(parts, shape=(len(examples), len(run.features)))
+    learned = (
+        run.model.weights.detach()
+        .numpy()
+        .reshape(-1, len(STRENGTHS), len(run.features) + 1, len(run.labels))
+    )
+    out = run.model.parts[0]
+    for found, texts in (
+        (learned[-1], slice(None)),
+        (learned[0], np.delete(np.arange(len(examples)), out)),
+    ):
+        for weights, strength in zip(found, STRENGTHS, strict=True):
+            scores = table @ weights[:-1] + weights[-1]
+            peer = LogisticRegression(C=strength, tol=1e-8, max_iter=1000)
+            if labels == "several":
+                for label in range(3):
+                    peer.fit(table[texts], run.targets[texts, label])
+                    assert np.abs(peer.decision_function(table) - scores[:, label]).max() < 0.05
+                continue
+            # two labels have a row of weights each, half as far from nothing: half the penalty
+            peer.C = strength * (2 if labels == "two" else 1)
+            peer.fit(table[texts], run.targets[texts].argmax(axis=1))
+            assert np.abs(peer.predict_proba(table) - softmax(scores, axis=1)).max() < 0.01
 
 
-def test_of_long_texts_the_regression_counts_more_and_of_three_labels_not_at_all() -> None:
-    shares = []
-    for times in (1, 40):
-        words = [" ".join(f"{food}{number}" for number in range(times)) for food in FOODS]
-        texts = [Example(f"{word} {label}", (label,)) for word in words for label in "ab"]
-        run = trained("bow", texts, epochs=1)
-        weights = run.classifier().weights
-        learned = run.model.output.weight.detach().numpy()
-        assert weights["output.weight"].shape == (2, learned.shape[1] + 1)
-        shares.append(float((weights["output.weight"][:, :-1] / learned).mean()))
-    assert shares[0] == pytest.approx(0.5)
-    assert 0.2 < shares[1] < 0.45
-    three = [*REVIEWS, Example("no food at all", ("neither",))]
-    run = trained("bow", three, epochs=1)
-    kept = run.classifier().weights["output.weight"]
-    assert np.array_equal(kept, run.model.output.weight.detach().numpy())
+def test_held_out_loss_decides_between_the_regression_and_naive_bayes() -> None:
+    run = trained("bow")
+    assert isinstance(run.model, Bow)
+    assert sorted(np.concatenate(run.model.parts)) == list(range(len(REVIEWS)))
+    loss, number, shares = run.model.choose()
+    assert shares[0] >= LEAST
+    learned = run.model.weights[-len(STRENGTHS) :][number].detach().view(-1, 2).numpy()
+    expected = learned[:-1] * run.model.inverse[:, None] * shares[0] + run.model.bayes * shares[1]
+    weights = run.classifier().weights
+    made = weights["embedding.weight"] @ weights["output.weight"].T
+    assert np.abs(made - expected).max() < 1e-5
+    right = trained("bow", dev=REVIEWS[:4])  # held out by the user: all others are learned from
+    assert isinstance(right.model, Bow)
+    assert right.model.parts == []
+    assert len(right.model.weights) == len(STRENGTHS)
+    assert len(right.model._held_targets) == 4
+    unknown = [Example("the tea was green", ("new",))]
+    ignoring = trained("bow", dev=unknown).model
+    assert isinstance(ignoring, Bow)
+    assert ignoring.choose()[0] == loss
+
+
+def test_rare_features_are_left_out_where_memory_would_not_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    every = len(trained("bow").features)
+    monkeypatch.setattr(bow, "LARGEST", 2 * every - 1)
+    run = trained("bow")  # of two labels
+    assert len(run.features) < every
+    kept = set(run.features.tolist())
+    texts_with = Counter(run._maker.bags(TEXTS[: len(REVIEWS)]).features.tolist())
+    left_out = [texts for feature, texts in texts_with.items() if feature not in kept]
+    assert max(left_out) < min(texts_with[feature] for feature in kept)
+    assert score_labels(REVIEWS, run.classifier()).accuracy == 1.0
+
+
+def test_what_a_bow_has_no_use_for_is_refused() -> None:
+    with pytest.raises(UsageError, match="`dropout` is for the other models, not for bow"):
+        ClassifierSettings(dropout=0.1).resolve(texts=10)
+    resolved = ClassifierSettings().resolve(texts=10)
+    assert ClassifierSettings(dim=resolved.dim, lr=resolved.lr).resolve(texts=10) == resolved
 
 
 def test_bigrams_see_what_words_alone_do_not() -> None:
@@ -144,7 +193,7 @@ def test_bigrams_see_what_words_alone_do_not() -> None:
             ("very", "bad", "bad"),
         ]
     ] * 5
-    run = trained("bow", examples, ngrams=2, epochs=30, dropout=0.0)
+    run = trained("bow", examples, ngrams=2)
     assert score_labels(examples, run.classifier()).accuracy == 1.0
 
 
@@ -155,7 +204,7 @@ def test_several_labels_a_text() -> None:
         Example("blue round", ("round",)),
         Example("blue square", ()),
     ] * 6
-    classifier = trained("bow", examples, multi_label=True, epochs=30, dropout=0.0).classifier()
+    classifier = trained("bow", examples, multi_label=True).classifier()
     scores = score_labels(examples, classifier)
     assert scores.accuracy == 1.0
     assert scores.micro.f1 == 1.0
@@ -183,16 +232,16 @@ def test_vectors_carry_a_label_to_words_never_seen(fine_tune: bool) -> None:
 
 @pytest.mark.parametrize("model", ["bow", "lstm"])
 def test_same_seed_same_weights_and_resume(model: str, tmp_path: Path) -> None:
-    whole = trained(model, epochs=2).model.state_dict()
+    whole = trained(model, epochs=6 if model == "bow" else 2).model.state_dict()
     runs = [
         ClassifierRun(
             REVIEWS,
             ClassifierSettings(
                 model=model,  # type: ignore[arg-type]
+                epochs=6 if model == "bow" else 2,
                 hidden=8,
-                batch_size=4,
-                epochs=2,
-                dropout=0.1,
+                batch_size=None if model == "bow" else 4,
+                dropout=None if model == "bow" else 0.1,
                 dim=None if model == "bow" else 8,
                 lr=None if model == "bow" else 0.02,
             ),
@@ -529,7 +578,7 @@ def test_how_often_a_word_stands_in_long_texts_is_learned() -> None:
         often, seldom = ("red", "blue") if number % 2 else ("blue", "red")
         text = [often] * 12 + [seldom] * 2 + generator.choice(words, 120).tolist()
         examples.append(Example(" ".join(generator.permutation(text)), (often,)))
-    settings = ClassifierSettings(ngrams=1, epochs=10)
+    settings = ClassifierSettings(ngrams=1)
     classifier = ClassifierRun(examples[:80], settings).train()
     found = classifier.predict([example.text for example in examples[80:]])
     right = [one == example.labels[0] for one, example in zip(found, examples[80:], strict=True)]

@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "multi.tsv").write_text("red,round\ta b\nred\ta c\nround\td b\n" * 8)
     for name, flags in [
         ("data", []),
-        ("multi", ["--multi-label", "--epochs", "40", "--lr", "0.3"]),
+        ("multi", ["--multi-label"]),
     ]:
         result = run(
             "train",
@@ -44,8 +44,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             str(folder / name),
             "-q",
             *flags,
-            "--batch-size",
-            "8",
             "--threads",
             "1",
         )
@@ -331,7 +329,7 @@ def test_two_texts_are_labelled_together(tmp_path: Path) -> None:
     table = "label\ttext\ttext2\n" + "yes\ta b\tc\nno\ta b\td\n" * 8
     (tmp_path / "pairs.tsv").write_text(table)
     model = str(tmp_path / "pairs")
-    flags = ["-o", model, "-q", "--threads", "1", "--lr", "0.3"]
+    flags = ["-o", model, "-q", "--threads", "1"]
     assert run("train", str(tmp_path / "pairs.tsv"), *flags).exit_code == 0
     done = run("predict", model, input="a b\tc\na b\td\n")
     assert [line.split("\t")[0] for line in done.stdout.split("\n")] == ["yes", "no", ""]

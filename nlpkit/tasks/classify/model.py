@@ -1,9 +1,7 @@
-"""The classifiers as torch modules, for training. Prediction is in ``predictor``, in numpy.
+"""The classifiers with an encoder as a torch module, for training: embeddings of words, the encoder
+over the text, pooling over its tokens, a linear layer. Prediction is in ``predictor``, in numpy.
 
-``BagModel``       embeddings of words and n-grams, added up, then a linear layer
-``SequenceModel``  word embeddings, an encoder over the text, pooling over its tokens, linear layer
-
-Both give scores (B, K): a softmax makes them probabilities of labels that exclude each other, a
+It gives scores (B, K): a softmax makes them probabilities of labels that exclude each other, a
 sigmoid those of labels that do not.
 """
 
@@ -17,41 +15,6 @@ from torch import Tensor, nn
 
 from nlpkit.nn.encoder import make_encoder
 from nlpkit.tasks.classify.settings import ResolvedClassifier
-
-
-class BagModel(nn.Module):
-    """The weighted sum of a text's feature embeddings, then a linear layer.
-
-    The embeddings start from naive Bayes: the first K numbers are each label's log-ratio for the
-    feature and the linear layer passes them on, so training begins where naive Bayes ends. The
-    other numbers start at random and let features that are rare share what they have learned.
-
-    Naive Bayes takes the words of a text for independent, and is the surer the longer it is: texts
-    much longer than a sentence begin with as much less of it, so that there is something to learn.
-    """
-
-    def __init__(self, ratios: NDArray[np.float32], settings: ResolvedClassifier) -> None:
-        super().__init__()
-        n_features, n_labels = ratios.shape
-        spread = torch.empty(n_features, settings.dim).uniform_(-1, 1) / max(1, settings.dim)
-        start = torch.cat([torch.from_numpy(ratios), spread], dim=1)
-        self.embedding = nn.EmbeddingBag.from_pretrained(
-            start, freeze=False, mode="sum", sparse=True
-        )
-        self.output = nn.Linear(n_labels + settings.dim, n_labels)
-        with torch.no_grad():
-            self.output.weight.normal_(0, 0.1)
-            self.output.weight[:, :n_labels] = torch.eye(n_labels)
-            self.output.bias.zero_()
-        self.dropout = settings.dropout
-
-    def forward(self, rows: Tensor, starts: Tensor, weights: Tensor) -> Tensor:
-        """``rows`` (N,) of the features, where each text's begin, with the end: (B + 1,), and what
-        each feature counts, (N,)."""
-        if self.training:
-            kept = torch.rand(len(rows), device=rows.device) >= self.dropout
-            weights = weights * kept / (1 - self.dropout)
-        return self.output(self.embedding(rows, starts[:-1], per_sample_weights=weights))
 
 
 class SequenceModel(nn.Module):

@@ -12,7 +12,20 @@ from nlpkit.nn.settings import EncoderSettings
 from nlpkit.settings import DATA, WIDEST, changed, option
 from nlpkit.training.settings import TrainerSettings, batch_size, epochs
 
-BOW_STEPS = 300  # to take, if 2 to 20 times the data is that many
+BOW_EPOCHS = 20
+# what a bow has no use for, as its models record it
+BOW_UNUSED = {
+    "dim": 8,
+    "dropout": 0.5,
+    "batch_size": 64,
+    "lr": 0.03,
+    "weight_decay": 0.0,
+    "grad_clip": 0.0,
+    "grad_accum": 1,
+    "warmup": 0.05,
+    "schedule": "linear",
+    "dtype": "float32",
+}
 FEW_TEXTS = 5000  # an encoder takes larger steps, for it takes few
 ModelKind = Literal["bow", "cnn", "lstm", "gru", "transformer"]
 Pooling = Literal["max", "average", "last", "first", "attention"]
@@ -33,7 +46,7 @@ class ClassifierSettings(OnEncoder, EncoderSettings, TrainerSettings):
     """What a classifier is and how it is trained; None is decided by the model.
 
     >>> ClassifierSettings().resolve(texts=10_000).epochs
-    2
+    20
     """
 
     model: ModelKind = option(
@@ -57,10 +70,10 @@ class ClassifierSettings(OnEncoder, EncoderSettings, TrainerSettings):
     )
     dim: int | None = option(
         None,
-        "Numbers in a learned embedding.",
+        "Numbers in a learned embedding; bow has none.",
         low=1,
         high=WIDEST,
-        shown_default="bow 8, else 100",
+        shown_default="100",
     )
     hidden: int = changed(EncoderSettings, "hidden", 64)
     pooling: Pooling | None = option(
@@ -69,30 +82,34 @@ class ClassifierSettings(OnEncoder, EncoderSettings, TrainerSettings):
         shown_default="max; average or, of a GPT, last with --pretrained",
     )
     dropout: float | None = changed(
-        TrainerSettings, "dropout", None, shown_default="0.5, or 0.1 with --pretrained"
+        TrainerSettings,
+        "dropout",
+        None,
+        shown_default="0.5, or 0.1 with --pretrained; bow has none",
     )
     epochs: int | None = epochs(
-        shown_default="bow 2 to 20 by the number of texts, so with --pretrained, else 8"
+        shown_default="bow 20 at most, those with the lowest held-out loss; else 8, "
+        "or 2 to 20 by the number of texts with --pretrained"
     )
     batch_size: int | None = batch_size(None, "Texts to a step.", "64, or 16 with --pretrained")
     lr: float | None = changed(
         TrainerSettings,
         "lr",
         None,
-        shown_default="bow 0.03, else 0.001, 0.004 for few texts; "
+        shown_default="0.001, 0.004 for few texts; bow has none; "
         "with --pretrained 0.0001 at width 384, 0.003 if all is frozen",
     )
     pairs: bool = option(
         False, "There must be two texts, text and text2; where there are, both count.", group=DATA
     )
     weight_decay: float | None = changed(
-        TrainerSettings, "weight_decay", None, shown_default="bow 0, else 0.01"
+        TrainerSettings, "weight_decay", None, shown_default="0.01; bow has its own"
     )
     grad_clip: float | None = changed(
-        TrainerSettings, "grad_clip", None, shown_default="bow 0, else 1"
+        TrainerSettings, "grad_clip", None, shown_default="1; bow has none"
     )
     eval_interval: int | None = changed(
-        TrainerSettings, "eval_interval", None, shown_default="each epoch"
+        TrainerSettings, "eval_interval", None, shown_default="each epoch; bow 5"
     )
 
     def tuning(self) -> TextTuning:
@@ -113,26 +130,29 @@ class ClassifierSettings(OnEncoder, EncoderSettings, TrainerSettings):
         )
 
     def resolve(self, *, texts: int) -> ResolvedClassifier:
-        """With everything decided: bow starts from naive Bayes and is soon done, but takes some
-        steps to leave it, so few texts are gone over more often."""
+        """With everything decided by the model and the number of texts."""
         if self.model != "transformer" and (self.positions, self.norm) != ("decay", "pre"):
             raise UsageError("`positions` and `norm` need `model` transformer")
         if self.pooling in ("first", "attention"):
             raise UsageError(f"`pooling` {self.pooling} needs `pretrained`")
         refuse_given(self, {"freeze", "layer_decay"}, "needs `pretrained`")
-        bow = self.model == "bow"
-        batch = self.batch_size or 64
-        bow_epochs = min(20, max(2, BOW_STEPS * batch // max(1, texts)))
+        if self.model == "bow":
+            for name, recorded in BOW_UNUSED.items():
+                if getattr(self, name) not in (None, recorded):
+                    raise UsageError(f"`{name}` is for the other models, not for bow")
+            return self.resolve_as(
+                ResolvedClassifier, pooling="max", epochs=BOW_EPOCHS, **BOW_UNUSED
+            )
         return self.resolve_as(
             ResolvedClassifier,
-            dim=8 if bow else 100,
+            dim=100,
             pooling="max",
             dropout=0.5,
-            batch_size=batch,
-            epochs=bow_epochs if bow else 8,
-            lr=0.03 if bow else 4e-3 if texts < FEW_TEXTS else 1e-3,
-            weight_decay=0.0 if bow else 0.01,
-            grad_clip=0.0 if bow else 1.0,
+            batch_size=64,
+            epochs=8,
+            lr=4e-3 if texts < FEW_TEXTS else 1e-3,
+            weight_decay=0.01,
+            grad_clip=1.0,
         )
 
 

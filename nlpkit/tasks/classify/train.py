@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -16,13 +15,13 @@ from numpy.typing import NDArray
 from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
 from nlpkit.errors import NlpkitError, UsageError, plural
+from nlpkit.nn.lbfgs import LBFGS
 from nlpkit.nn.optimizers import AdamW
-from nlpkit.nn.sparse import SparseAdagrad
 from nlpkit.registry import CLASSIFIER
+from nlpkit.tasks.classify.bow import STRENGTHS, Bow, Rows, known_features
 from nlpkit.tasks.classify.data import Example
-from nlpkit.tasks.classify.features import FeatureIndex, text_weights
-from nlpkit.tasks.classify.linear import Linear, fit_linear
-from nlpkit.tasks.classify.model import BagModel, SequenceModel, label_loss
+from nlpkit.tasks.classify.features import FeatureIndex
+from nlpkit.tasks.classify.model import SequenceModel, label_loss
 from nlpkit.tasks.classify.predictor import Classifier, known_words, make_bags
 from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.text.vocab import Vocab
@@ -33,8 +32,7 @@ from nlpkit.training.run import Run
 from nlpkit.vectors import formats
 from nlpkit.vectors.store import Vectors
 
-SMOOTHING = 1.0  # added to the counts of naive Bayes
-SENTENCE = 50  # features of a text, up to which naive Bayes is trusted as it is
+BOW_EVALUATIONS = 5  # epochs between two looks at the held-out texts
 RARE = 2  # a sequence model has no embedding for a word seen fewer times
 
 
@@ -60,11 +58,16 @@ class AnyClassifierRun(Run):
             return float(((found >= 0.5) != (right > 0)).any(axis=1).mean())
         return float((right[np.arange(len(right)), found.argmax(axis=1)] == 0).mean())
 
+    def dev_error(self) -> float | None:
+        """The error of the model that is kept, if texts were held out."""
+        return self.trainer.counters.best_loss
+
     def result(self) -> Any:
         """The trained model, with the best weights when there were held-out texts."""
         metrics: dict[str, float] = {"labels": len(self.labels), "texts": len(self.examples)}
-        if self.trainer.counters.best_loss is not None:
-            metrics["dev_accuracy"] = 1 - self.trainer.counters.best_loss
+        error = self.dev_error()
+        if error is not None:
+            metrics["dev_accuracy"] = 1 - error
         classifier = self.classifier()
         classifier.config = self.model_config(CLASSIFIER, classifier.describe(), metrics)
         return classifier
@@ -105,7 +108,10 @@ class ClassifierRun(AnyClassifierRun):
             pairs=has_pairs(examples, settings.pairs),
             tokenizer=_full_path(settings.tokenizer),
         )
-        self.device = device or torch.device("cpu")
+        # sparse products of a bow are scipy's
+        self.device = torch.device("cpu")
+        if device is not None and settings.model != "bow":
+            self.device = device
         counts = Counter(label for example in examples for label in example.labels)
         if not counts:
             raise NlpkitError("no labels to learn", hint="labelled texts")
@@ -126,33 +132,42 @@ class ClassifierRun(AnyClassifierRun):
         kind = "multi-label" if self.settings.multi_label else "one label each"
         texts, labels = plural(len(examples), "text"), plural(len(self.labels), "label")
         self.summary = f"{texts}, {labels}, {kind}"
+        bow = self.settings.model == "bow"
+        steps = self._per_epoch * self.settings.epochs
+        every = BOW_EVALUATIONS if bow else self._per_epoch
         self.trainer = Trainer(
             self.model,
             self._optimizers(),
             self._loss,
-            self.settings.loop(
-                self._per_epoch * self.settings.epochs, eval_interval=self._per_epoch
-            ),
-            evaluate=self._error if dev else None,
+            self.settings.loop(steps, eval_interval=every),
+            evaluate=self._heldout if dev or bow else None,
         )
 
     # --- the two kinds of model -----------------------------------------------------------------
 
     def _prepare_bags(self) -> None:
         bags = self._maker.bags([example.joined for example in self.examples])
-        self.features = np.unique(bags.features)
-        self._rows, self._starts, counts = FeatureIndex(self.features).counted(bags)
+        self.features = known_features(bags, len(self.labels))
+        index = FeatureIndex(self.features)
         sublinear = self.settings.counts == "sublinear"
-        self._weights = text_weights(self._starts, counts, sublinear=sublinear)
-        width = self.settings.dim + len(self.labels)
-        check_training_memory(len(self.features) * width, self.device)
-        ratios = naive_bayes(self._rows, self._starts, self.targets, len(self.features))
-        # how much of naive Bayes to begin with: all of it for sentences
-        self._trust = min(1.0, SENTENCE / max(1.0, len(self._rows) / len(self.examples)))
-        ratios *= self._trust
-        self.model: torch.nn.Module = BagModel(ratios, self.settings)
-        self._per_epoch = -(-len(self.examples) // self.settings.batch_size)
-        self._epoch, self._order = -1, np.zeros(0, np.int64)
+        self._rows = Rows.of(bags, index, sublinear=sublinear)
+        check_training_memory(
+            len(self.features) * len(self.labels) * 2 * len(STRENGTHS) * 3, self.device
+        )
+        # a text whose label is new says nothing of how much to believe in the others
+        dev = [
+            example
+            for example in self.dev
+            if self.settings.multi_label or any(label in self.labels for label in example.labels)
+        ]
+        held = None
+        if dev:
+            found = self._maker.bags([example.joined for example in dev])
+            held = Rows.of(found, index, sublinear=sublinear), label_targets(dev, self.labels)
+        self.model: torch.nn.Module = Bow(
+            self._rows, self.targets, len(self.features), self.settings, held
+        )
+        self._per_epoch = 1
 
     def _prepare_sequences(self, vectors: Vectors | str | os.PathLike[str] | None) -> None:
         tokens = [self._maker.tokens(example.joined) for example in self.examples]
@@ -177,34 +192,28 @@ class ClassifierRun(AnyClassifierRun):
 
     def _optimizers(self) -> list[torch.optim.Optimizer]:
         lr, decay = self.settings.lr, self.settings.weight_decay
-        if isinstance(self.model, BagModel):
-            return [
-                SparseAdagrad(self.model.embedding.parameters(), lr),
-                AdamW(self.model.output.parameters(), lr=lr, weight_decay=decay),
-            ]
+        if isinstance(self.model, Bow):
+            return [LBFGS(self.model.weights)]
         return [AdamW(self.model.parameters(), lr=lr, weight_decay=decay, fused=True)]
 
     def _loss(self, number: int) -> tuple[torch.Tensor, int]:
-        if isinstance(self.model, BagModel):
-            chosen = self._bag_batch(number)
-            parts = [np.arange(self._starts[row], self._starts[row + 1]) for row in chosen]
-            places = np.concatenate(parts)
-            starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
-            inputs: tuple[NDArray[Any], ...] = (self._rows[places], starts, self._weights[places])
-        else:
-            chosen, (words, rows) = self._batches[number]
-            inputs = (words.ids, rows.ids, words.mask)
-        scores = self.model(*(torch.from_numpy(part).to(self.device) for part in inputs))
+        if isinstance(self.model, Bow):
+            return self.model(), len(self.examples)
+        chosen, (words, rows) = self._batches[number]
+        inputs = (
+            torch.from_numpy(part).to(self.device) for part in (words.ids, rows.ids, words.mask)
+        )
+        scores = self.model(*inputs)
         targets = torch.from_numpy(self.targets[chosen]).to(self.device)
         return label_loss(scores, targets, multi_label=self.settings.multi_label), len(chosen)
 
-    def _bag_batch(self, number: int) -> NDArray[np.int64]:
-        epoch, index = divmod(number, self._per_epoch)
-        if epoch != self._epoch:
-            generator = np.random.default_rng([self.settings.seed, epoch])
-            self._epoch, self._order = epoch, generator.permutation(len(self.examples))
-        size = self.settings.batch_size
-        return self._order[index * size : (index + 1) * size]
+    def _heldout(self) -> float:
+        return self.model.heldout() if isinstance(self.model, Bow) else self._error()
+
+    def dev_error(self) -> float | None:
+        if isinstance(self.model, Bow):  # which is chosen by another loss
+            return self._error() if self.dev else None
+        return super().dev_error()
 
     def warnings(self) -> list[str]:
         """What stands in the way of learning: one label, or texts without words in common."""
@@ -228,7 +237,7 @@ class ClassifierRun(AnyClassifierRun):
         held_out = [example.joined for example in self.dev]
         if self._words is None:
             known = FeatureIndex(self.features)
-            rows, starts = self._rows, self._starts
+            rows, starts, _ = self._rows
             in_all = known.rows(self._maker.bags([""]))[0]  # the edges of a text
             if held_out:
                 rows, starts = known.rows(self._maker.bags(held_out))
@@ -251,34 +260,10 @@ class ClassifierRun(AnyClassifierRun):
     # --- the result -----------------------------------------------------------------------------
 
     def _tensors(self) -> dict[str, torch.Tensor]:
-        tensors = {name: value.cpu() for name, value in self.model.state_dict().items()}
-        if self.settings.model == "bow":
-            tensors["features"] = torch.from_numpy(self.features.view(np.int64))
-            if len(self.labels) == 2 and not self.settings.multi_label:
-                tensors |= self._averaged(tensors)
-        return tensors
-
-    def _averaged(self, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """The weighted mean of the scores of the bow and of logistic regression, as one bow.
-
-        What the regression says of a feature is one more number of its embedding. Of sentences
-        both count the same; the longer the texts, the more the regression does.
-        """
-        linear, share = self.linear, self._trust**0.5 / 2
-        sides = torch.tensor([-0.5, 0.5]) * (1 - share)
-        column = torch.from_numpy(linear.weights)[:, None]
-        output = torch.cat([tensors["output.weight"] * share, sides[:, None]], dim=1)
-        return {
-            "embedding.weight": torch.cat([tensors["embedding.weight"], column], dim=1),
-            "output.weight": output,
-            "output.bias": tensors["output.bias"] * share + linear.bias * sides,
-        }
-
-    @functools.cached_property
-    def linear(self) -> Linear:
-        """Logistic regression on the same texts, for two labels."""
-        second = self.targets[:, 1]
-        return fit_linear(self._rows, self._starts, self._weights, second, len(self.features))
+        if isinstance(self.model, Bow):
+            features = torch.from_numpy(self.features.view(np.int64))
+            return {"features": features, **self.model.tensors()}
+        return {name: value.cpu() for name, value in self.model.state_dict().items()}
 
     def classifier(self) -> Classifier:
         """The model as it is now, ready to predict."""
@@ -318,27 +303,3 @@ def label_targets(examples: Sequence[Example], labels: Vocab) -> NDArray[np.floa
             if label in labels:
                 targets[row, labels.ids[label]] = 1
     return targets
-
-
-def naive_bayes(
-    rows: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    targets: NDArray[np.float32],
-    n_features: int,
-) -> NDArray[np.float32]:
-    """For each feature and label the log of how much more often texts of the label have it.
-
-    >>> targets = np.array([[1, 0], [0, 1]], np.float32)
-    >>> ratios = naive_bayes(np.array([0, 1]), np.array([0, 1, 2]), targets, 2)
-    >>> (ratios > 0).tolist()
-    [[True, False], [False, True]]
-    """
-    owners = np.repeat(np.arange(len(targets)), np.diff(starts))
-    total = np.bincount(rows, minlength=n_features) + 2 * SMOOTHING
-    ratios = np.empty((n_features, targets.shape[1]), np.float32)
-    for label in range(targets.shape[1]):
-        inside = np.bincount(rows, targets[owners, label], n_features) + SMOOTHING
-        outside = total - inside
-        ratios[:, label] = np.log(inside / inside.sum()) - np.log(outside / outside.sum())
-    ratios /= 2
-    return ratios
