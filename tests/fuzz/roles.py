@@ -46,6 +46,7 @@ QUICK = {
 QUICK_HERE: dict[str, dict[str, str | None]] = {
     "names sample": {"count": "3"},
     "names report": {"count": "5"},
+    "classify train": {"batch_size": None},  # refused with bow
     "seq2seq train": {"heads": None},  # refused with recurrent models
 }
 # What a command cannot do without, though it is no required parameter.
