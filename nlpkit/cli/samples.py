@@ -58,9 +58,11 @@ def samples(
     if os.path.realpath(target) == os.path.realpath(sample_folder()):
         Notes().say(f"{target}: the sample corpora are here already")
         return
+    if os.path.islink(target):
+        raise NlpkitError(f"{target} is a link to a folder elsewhere", hint="remove the link")
     if os.path.exists(target) and not force:
         raise NlpkitError(f"{target} exists", hint="--force to replace it")
-    if os.path.lexists(target):
+    if os.path.exists(target):
         _check_copies(target, by_name)
     from nlpkit.folders import atomic_folder, check_place
 
@@ -73,9 +75,16 @@ def samples(
 
 def _check_copies(target: str, names: Collection[str]) -> None:
     """What --force replaces holds copies of samples and nothing else that would be lost."""
-    if os.path.islink(target):
-        raise NlpkitError(f"{target} is a link to a folder elsewhere", hint="remove the link")
-    others = sorted(set(os.listdir(target)) - set(names)) if os.path.isdir(target) else [""]
-    if others:
-        what = f"holds {others[0]}, which is no sample" if others[0] else "is no folder"
-        raise NlpkitError(f"{target} {what}, and is not replaced", hint="move it away")
+    what = "is no folder"
+    if os.path.isdir(target):
+        with os.scandir(target) as entries:
+            others = [one.name for one in entries if one.name not in names or not _is_copy(one)]
+        if not others:
+            return
+        what = f"holds {min(others)}, which is no sample"
+    raise NlpkitError(f"{target} {what}, and is not replaced", hint="move it away")
+
+
+def _is_copy(entry: os.DirEntry[str]) -> bool:
+    """A folder, or a link to a file elsewhere, was not copied here."""
+    return entry.is_file(follow_symlinks=False)

@@ -205,8 +205,20 @@ def test_samples_replace_copies_and_nothing_else(run: Runner) -> None:
     copies.rename(run.folder / "elsewhere")
     copies.symlink_to("elsewhere")
     assert "is a link to a folder elsewhere" in run.fails("samples", ".", "--force")
+    assert "is a link to a folder elsewhere" in run.fails("samples", ".")
     assert (run.folder / "elsewhere" / "mine.txt").read_text() == "mine"
     copies.unlink()
+    copies.mkdir()
+    (copies / "world.txt").symlink_to("../elsewhere/mine.txt")
+    assert "holds world.txt, which is no sample" in run.fails("samples", ".", "--force")
+    (copies / "world.txt").unlink()
+    (copies / "world.txt").mkdir()
+    assert "holds world.txt, which is no sample" in run.fails("samples", ".", "--force")
+    (copies / "world.txt").rmdir()
+    (copies / "tales.txt").write_text("cut")
+    run.ok("samples", ".", "--force")
+    assert (copies / "tales.txt").stat().st_size > 100_000
+    shutil.rmtree(copies)
     copies.write_text("mine")
     assert "is no folder" in run.fails("samples", ".", "--force")
 
