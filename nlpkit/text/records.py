@@ -27,6 +27,12 @@ TOKEN_KEYS = ("tokens", "text", "sentence")
 ID_KEYS = ("ids",)
 _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv"}
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
+_SPACY = (
+    'python -c "import json, sys, spacy; from spacy.tokens import DocBin; '
+    "[print(json.dumps({'text': d.text, 'entities': [[e.start_char, e.end_char, e.label_] "
+    "for e in d.ents]})) for d in "
+    "DocBin().from_disk(sys.argv[1]).get_docs(spacy.blank('en').vocab)]\" FILE.spacy > FILE.jsonl"
+)
 # What a new text, new tokens or new ids leave without a meaning.
 _STALE = {"text": ("tokens", "offsets", "ids", "length"), "tokens": ("ids", "length")}
 
@@ -109,6 +115,14 @@ def with_record(text: str | None, made: dict[str, Any]) -> dict[str, Any]:
 # --- reading ------------------------------------------------------------------------------------
 
 
+def refuse_spacy(paths: Iterable[str]) -> None:
+    """Say what a ``.spacy`` file is, and how it becomes one that can be read."""
+    for path in paths:
+        if path.endswith(".spacy"):
+            what = f"{path} is a DocBin of spaCy, which only spaCy can read"
+            raise NlpkitError(what, hint=_SPACY)
+
+
 def read_records(
     paths: Iterable[str],
     reading: Reading | None = None,
@@ -125,6 +139,7 @@ def read_records(
     reading = reading or Reading()
     wanted = keys if reading.key is None else (reading.key,)
     for path in paths:
+        refuse_spacy([path])
         blocks = read_blocks([path], encoding=reading.encoding, errors=reading.errors)
         first = next(blocks, None)
         if first is None:

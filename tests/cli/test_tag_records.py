@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_runner import Runner
 from warm import Warm
 
 from nlpkit.errors import NlpkitError, NlpkitWarning
@@ -112,6 +114,12 @@ def test_a_record_that_is_no_tagged_sentence_is_named(tmp_path: Path, line: str,
 def test_a_file_of_spacy_is_named_with_the_line_that_converts_it(tmp_path: Path) -> None:
     with pytest.raises(NlpkitError, match=r"DocBin of spaCy.*python -c"):
         read_tagged([str(tmp_path / "train.spacy")], LayoutChoice())
+
+
+def test_a_file_of_spacy_is_named_wherever_text_is_read(run: Runner) -> None:
+    (run.folder / "dev.spacy").write_bytes(zlib.compress(b"a map"))
+    for command in ("tokenize", "vocab build"):
+        assert "DocBin of spaCy" in run.fails(*command.split(), "dev.spacy")
 
 
 def test_what_predict_writes_trains_evaluates_and_is_predicted_again(

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.tag.layouts import SAMPLE_LINES, LayoutChoice, choose_layout, detect_layout
-from nlpkit.tasks.tag.records import LAYOUT, are_records, read_record_sentences, refuse_spacy
+from nlpkit.tasks.tag.records import LAYOUT, are_records, read_record_sentences
 from nlpkit.text.conll import Layout, Sentence, SentenceReader, read_lines, read_sentences
+from nlpkit.text.records import refuse_spacy
 from nlpkit.textio import TextBlock
 
 

@@ -25,12 +25,6 @@ TAG_KEYS = ("tags", "ner_tags", "ner", "pos_tags", "upos", "labels")
 SPAN_KEYS = ("entities", "label", "labels", "spans")
 _FIELDS = (("start", "start_offset"), ("end", "end_offset"), ("type", "label", "labels"))
 LAYOUT = Layout("columns", tag_column=1, columns=2)
-SPACY = (
-    'python -c "import json, sys, spacy; from spacy.tokens import DocBin; '
-    "[print(json.dumps({'text': d.text, 'entities': [[e.start_char, e.end_char, e.label_] "
-    "for e in d.ents]})) for d in "
-    "DocBin().from_disk(sys.argv[1]).get_docs(spacy.blank('en').vocab)]\" FILE.spacy > FILE.jsonl"
-)
 _SHOWN = 3
 
 
@@ -41,13 +35,6 @@ class Misplaced(NamedTuple):
     start: int
     end: int
     text: str
-
-
-def refuse_spacy(paths: Iterable[str]) -> None:
-    """Say what a ``.spacy`` file is, and how it becomes one that can be read."""
-    for path in paths:
-        if path.endswith(".spacy"):
-            raise NlpkitError(f"{path} is a DocBin of spaCy, which only spaCy can read", hint=SPACY)
 
 
 def are_records(blocks: list[TextBlock], errors: str) -> bool:
