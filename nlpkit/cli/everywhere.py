@@ -137,12 +137,17 @@ def variables(command: Any, prefix: str) -> list[str]:
 
 
 def mistyped(
-    own: list[str], first: str, others: Iterable[str], group: Callable[[], list[str]]
+    own: list[str],
+    command: str,
+    first: str,
+    others: Iterable[str],
+    group: Callable[[], list[str]],
 ) -> Iterator[tuple[str, str]]:
     """Variables of the environment that stand for nothing, each with the nearest that does.
 
-    ``own`` are those of the command that runs, ``group`` gives those of its neighbours, too, all
-    of which begin with ``first``; those of other commands begin with one of ``others``.
+    ``own`` are those of the command that runs, which begin with ``command``; ``group`` gives those
+    of its neighbours, too, all of which begin with ``first``; those of other commands begin with
+    one of ``others``.
     """
     elsewhere = tuple(f"{other}_" for other in others)
     for name in sorted(os.environ):
@@ -154,5 +159,12 @@ def mistyped(
         elif name.startswith(elsewhere):
             continue
         if name not in possible:
-            near = difflib.get_close_matches(name, possible, 1, 0.6)
-            yield name, near[0] if near else ""
+            yield name, _nearest(name, possible, {one.removeprefix(command): one for one in own})
+
+
+def _nearest(name: str, possible: list[str], options: dict[str, str]) -> str:
+    """The variable that is meant by a name, or by an option without the name of its command."""
+    if near := difflib.get_close_matches(name, possible, 1, 0.8):
+        return near[0]
+    near = difflib.get_close_matches(name.removeprefix("NLPKIT_"), options, 1, 0.7)
+    return options[near[0]] if near else ""

@@ -136,12 +136,14 @@ class Command(TyperCommand):
             first = root.invoked_subcommand
             found = everywhere.mistyped(
                 everywhere.variables(self, ctx.auto_envvar_prefix),
+                f"{ctx.auto_envvar_prefix}_",
                 prefixes[first],
                 prefixes.values(),
                 lambda: everywhere.variables(root.command.whole(first), prefixes[first]),
             )
             for wrong, near in found:
-                notes.warn(f"{wrong} stands for nothing{f': did you mean {near}?' if near else ''}")
+                meant = f"did you mean {near}?" if near else "check the spelling"
+                notes.warn(f"{wrong} stands for nothing: {meant}")
         if self._seed is not None:
             notes.say(f"seed {self._seed}")
         elif self.name == "sample" and "seed" in ctx.params and sys.stdout is not None:

@@ -204,6 +204,7 @@ def test_a_mistyped_variable_is_named_with_the_nearest_right_one(run: Runner) ->
         ("NLPKIT_VOCAB_BUILD_LOWR", "NLPKIT_VOCAB_BUILD_LOWER"),  # of a neighbour
         ("NLPKIT_VOCAB_STATS_FROMAT", "NLPKIT_VOCAB_STATS_FORMAT"),
         ("NLPKIT_VOKAB_STATS_FORMAT", "NLPKIT_VOCAB_STATS_FORMAT"),
+        ("NLPKIT_FORMATT", "NLPKIT_VOCAB_STATS_FORMAT"),  # without the name of the command
     ],
 )
 def test_a_mistyped_command_in_a_variable_is_named_too(
@@ -212,6 +213,11 @@ def test_a_mistyped_command_in_a_variable_is_named_too(
     env = {wrong: "1", "NLPKIT_VOCAB_MERGE_OUTPUT": "-", "NLPKIT_W2V_TRAIN_DIM": "3"}
     found = run("vocab", "stats", str(made / "words.vocab"), env=env).err
     assert found == f"warning: {wrong} stands for nothing: did you mean {right}?\n"
+
+
+def test_a_variable_that_is_like_no_other_is_named_alone(run: Runner) -> None:
+    found = run("tokenize", input="A\n", env={"NLPKIT_TREADS": "3"}).err
+    assert found == "warning: NLPKIT_TREADS stands for nothing: check the spelling\n"
 
 
 def test_output_of_any_command_goes_to_a_file_that_appears_whole(run: Runner, made: Path) -> None:
