@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nlpkit import modeldir
+from nlpkit import compression, modeldir
 from nlpkit.errors import NlpkitError
 
 LARGEST_HEADER = 100 << 20  # of a safetensors file, as that library has it
@@ -74,7 +74,7 @@ def describe(path: str) -> Description:
         raise NlpkitError(f"no such model: {path}", hint="check the path")
     if not os.path.isfile(path):  # what is looked at several times must not be a pipe
         raise NlpkitError(f"{path} is neither a file nor a folder", hint="save it to a file first")
-    if path.endswith(".json"):
+    if path.removesuffix(compression.ending(path)).endswith(".json"):
         return _subwords(path)
     if (found := _vocabulary(path)) is not None:
         return found

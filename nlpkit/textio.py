@@ -409,8 +409,8 @@ def umask() -> int:
 
 
 def write_text(path: str, text: str) -> None:
-    """Write a small text file atomically."""
-    with atomic_writer(path) as out:
+    """Write a small text file atomically, compressed if its name says so."""
+    with output_writer(path) as out:
         out.write(text.encode("utf-8"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from nlpkit import modeldir, textio
+from nlpkit import compression, modeldir, textio
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.bert_options import Bert, Layer, check_layer, open_model, read_texts, say_long
@@ -59,8 +59,9 @@ def embed(
       $ nlpkit bert embed world.bert sample_corpora/world.txt --tokens -o tokens.vectors
       $ nlpkit vectors nearest -m tokens.vectors paris
     """
-    kind = output.lower().rpartition(".")[2]
-    as_lines = output == "-" or kind in LINES
+    packed = compression.ending(output)
+    kind = output.removesuffix(packed).lower().rpartition(".")[2]
+    as_lines = output == "-" or kind in LINES or bool(packed)
     to_folder = not as_lines and kind not in ("npy", "npz")
     if format is not None and not as_lines:
         raise UsageError("only lines take a --format, not an array file or a folder")

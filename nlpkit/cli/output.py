@@ -106,9 +106,12 @@ def open_output(path: str) -> Iterator[Writer]:
     """Standard output for ``-``, else a file that appears whole or not at all."""
     path = everywhere.current.get().output if path == STDOUT else path
     if path != STDOUT:
+        packed = compression.ending(path)
+        if packed and path.removesuffix(packed).endswith((".npy", ".npz")):
+            raise NlpkitError(f"{path}: no compressed array", hint="a name that ends in .npz")
         with textio.output_writer(path) as stream:
             # nobody waits for a compressed file, which each flush would make longer
-            yield Writer(stream, flushes=not compression.ending(path))
+            yield Writer(stream, flushes=not packed)
         return
     if sys.stdout is None:
         raise NlpkitError("standard output is closed", hint="-o FILE")

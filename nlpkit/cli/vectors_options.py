@@ -62,9 +62,9 @@ To = Annotated[
     VectorFormat | None,
     typer.Option(
         "--to",
-        help="VectorFormat to write; fasttext is the .vec text file, fasttext-bin keeps n-grams.",
+        help="Format to write; fasttext is the .vec text file, fasttext-bin keeps n-grams.",
         show_default="by name: .txt word2vec (glove*.txt glove), .vec fasttext, .bin binary "
-        "(fasttext-bin with n-grams), else a folder",
+        "(fasttext-bin with n-grams), compressed with .gz and so on, else a folder",
     ),
 ]
 NUMBER = QUERY.n

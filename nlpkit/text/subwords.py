@@ -137,10 +137,8 @@ class Subwords(Codec):
         if not file.exists():
             raise NlpkitError(f"no such subword model: {path}", hint="nlpkit bpe train -o FILE")
         try:
-            text = file.read_text(encoding="utf-8")
-        except OSError as error:
-            raise NlpkitError(f"cannot read {file}: {error.strerror}") from None
-        except ValueError:
+            text = b"".join(textio.read_chunks(str(file))).decode("utf-8")
+        except UnicodeDecodeError:
             raise NlpkitError(f"{file} is not a tokenizer.json: it is not UTF-8") from None
         return cls(parse_tokenizer(text, str(file)))
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nlpkit import modeldir, textio
+from nlpkit import compression, modeldir, textio
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors import folder
 from nlpkit.vectors.settings import VectorFormat
@@ -113,10 +113,11 @@ def load(path: str, *, errors: str = "strict", trained: bool = False) -> Vectors
 def format_of_name(path: str) -> VectorFormat:
     """The format that a file name suggests; a name without a known ending is a folder.
 
-    >>> format_of_name("v.vec").value, format_of_name("v.bin").value, format_of_name("v").value
+    >>> format_of_name("v.vec.gz").value, format_of_name("v.bin").value, format_of_name("v").value
     ('fasttext', 'binary', 'folder')
     """
-    name = os.path.basename(path).lower()
+    packed = compression.ending(path)
+    name = os.path.basename(path).removesuffix(packed).lower()
     if "glove" in name and name.endswith(".txt"):
         return VectorFormat.GLOVE
     endings = {
@@ -124,7 +125,9 @@ def format_of_name(path: str) -> VectorFormat:
         ".vec": VectorFormat.FASTTEXT,
         ".bin": VectorFormat.BINARY,
     }
-    return endings.get(os.path.splitext(name)[1], VectorFormat.FOLDER)
+    # what is compressed is a file, whatever it is called
+    other = VectorFormat.WORD2VEC if packed else VectorFormat.FOLDER
+    return endings.get(os.path.splitext(name)[1], other)
 
 
 def save(
@@ -149,7 +152,7 @@ def save(
         raise NlpkitError(f"{path} exists already", hint="`force` to replace it")
     from nlpkit.vectors import binaryformat, fasttext, textformat
 
-    with textio.atomic_writer(path) as out:
+    with textio.output_writer(path) as out:
         if chosen is VectorFormat.FASTTEXT_BIN:
             fasttext.write_fasttext(vectors, out, settings or {})
         elif chosen is VectorFormat.BINARY:

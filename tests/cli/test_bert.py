@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -100,6 +101,9 @@ def test_vectors_go_to_every_kind_of_file(model: str, folder: Path, tmp_path: Pa
     np.testing.assert_allclose(np.loadtxt(text.splitlines()), printed, atol=1e-6)
     first = ok("embed", model, "--tokens", "--format", "text", input=lines).split("\n")
     assert [line.split(" ")[0] for line in first[:4]] == ["the", "cat", "", "the"]
+    ok("embed", model, "-o", str(tmp_path / "v.jsonl.gz"), input=lines)
+    with gzip.open(tmp_path / "v.jsonl.gz", "rt") as packed:
+        assert len(packed.readlines()) == 2
     array = ["-o", str(tmp_path / "v.npy")]
     assert run("embed", model, "--json", *array, input=lines).exit_code == 2
     ok("embed", model, "-o", str(tmp_path / "v.npy"), input=lines)

@@ -154,3 +154,19 @@ def test_a_vocabulary_and_ids_travel_compressed(tmp_path: Path) -> None:
     call("vocab", "build", "-q", "-o", vocab, input="a b a\n")
     call("encode", "-V", vocab, "-o", ids, input="a b\n")
     assert call("decode", "-V", vocab, ids) == "a b\n"
+
+
+def test_vectors_and_subwords_travel_compressed(run: Runner) -> None:
+    run.write("v.txt", "3 2\na 1 0\nb 0 1\nc 1 1\n")
+    for name in ("w.vec.gz", "w.bin.xz", "glove.txt.bz2", "w.zst"):
+        run.ok("vectors", "convert", "v.txt", "-o", name)
+        data = (run.folder / name).read_bytes()
+        assert UNPACK[Path(name).suffix](data)
+        assert run.ok("vectors", "get", "c", "-m", name) == "c 1 1\n"
+    run.ok("bpe", "train", "-o", "t.json.gz", "--vocab-size", "258", input="a b a b\n")
+    assert json.loads(gzip.decompress((run.folder / "t.json.gz").read_bytes()))["model"]
+    pieces = run.ok("bpe", "encode", "-m", "t.json.gz", input="a b\n")
+    assert run.ok("bpe", "decode", "-m", "t.json.gz", input=pieces) == "a b\n"
+    shown = json.loads(run.ok("info", "t.json.gz", "--json"))
+    assert (shown["kind"], shown["entries"]) == ("subwords", 258)
+    assert "a name that ends in .npz" in run.fails("pad", "-o", "ids.npy.gz", input="1\n")
