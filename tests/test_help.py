@@ -95,6 +95,14 @@ def test_options_stand_in_groups_and_what_must_be_given_comes_first() -> None:
     assert first.startswith("-o, --output MODEL")
 
 
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [("lm train", "--model"), ("classify train", "--model"), ("tag train", "--encoder")],
+)
+def test_what_decides_which_options_matter_comes_first_in_its_group(name: str, first: str) -> None:
+    assert page(name).partition("Model:\n")[2].lstrip().startswith(first)
+
+
 def test_a_narrow_terminal_gets_narrow_lines_and_colour_only_when_asked() -> None:
     context = ALL["pad"].make_context("nlpkit pad", [], resilient_parsing=True)
     made = command_page(ALL["pad"], context)

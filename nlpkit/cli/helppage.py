@@ -17,6 +17,8 @@ WIDTH = 80
 LEFT = 27  # columns of flags, beside which their help stands
 OTHER = "Other"
 ORDER = ("Arguments", "Options", MODEL, TRAINING, DATA, OUTPUT, OTHER)
+# What decides which of the others matter stands first in its group.
+LEADING = ("model", "arch", "encoder", "size", "recipe", "pretrained")
 LARGEST_SHOWN = 100  # a range that ends beyond is a safeguard, and says nothing to a reader
 
 # Where options of several commands stand that name no group themselves.
@@ -48,7 +50,7 @@ def command_page(command: Any, ctx: Any) -> Page:
     text, _, examples = inspect.cleandoc(command.help or "").partition(EXAMPLES)
     summary, *paragraphs = text.strip().split("\n\n")
     found: dict[str, list[tuple[str, str]]] = {}
-    for parameter in command.get_params(ctx):
+    for parameter in sorted(command.get_params(ctx), key=_rank):
         if not parameter.hidden:
             found.setdefault(group_of(parameter), []).append(entry(parameter, ctx))
     if len(found.get(OTHER, ())) == sum(map(len, found.values())) - len(found.get("Arguments", ())):
@@ -57,6 +59,11 @@ def command_page(command: Any, ctx: Any) -> Page:
     sections = {name: found[name] for name in order if name in found}
     lines = [line.strip()[2:] for line in examples.splitlines() if line.strip()]
     return Page(_usage(command, ctx), " ".join(summary.split()), paragraphs, sections, lines)
+
+
+def _rank(parameter: Any) -> int:
+    is_leading = parameter.param_type_name == "option" and parameter.name in LEADING
+    return LEADING.index(parameter.name) if is_leading else len(LEADING)
 
 
 def _usage(command: Any, ctx: Any) -> str:

@@ -28,7 +28,7 @@ app.command("inspect")(encoder_inspect.inspect_tagger)
 @app.command()
 def train(
     *,
-    data: list[str] = argument(..., "Tagged sentences.", metavar="TRAIN..."),
+    data: list[str] = argument(..., "Tagged sentences.", metavar="TRAIN"),
     output: options.NewModel,
     settings: TaggerSettings,
     layout: TrainingLayout,
@@ -196,7 +196,7 @@ def evaluate(
 @app.command()
 def check(
     *,
-    data: list[str] = argument(..., "Tagged files, the training part first.", metavar="DATA..."),
+    data: list[str] = argument(..., "Tagged files, the training part first.", metavar="DATA"),
     layout: LayoutChoice,
     format: options.RowsFormat = None,
     encoding: options.Encoding = "utf-8",

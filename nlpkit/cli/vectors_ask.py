@@ -370,7 +370,7 @@ def embed(
 def search(
     *,
     file: str = argument(..., "Lines to search; - is standard input.", metavar="FILE"),
-    queries: list[str] = argument(..., "What to look for, in words.", metavar="QUERY..."),
+    queries: list[str] = argument(..., "What to look for, in words.", metavar="QUERY"),
     model: shared.ModelOption,
     settings: TextSettings,
     number: shared.Number = QUERY.n,

@@ -112,7 +112,7 @@ def normalize(
 def merge(
     *,
     vectors: list[str] = argument(
-        ..., "Two or more sets of vectors, in any format.", metavar="VECTORS..."
+        ..., "Two or more sets of vectors, in any format.", metavar="VECTORS"
     ),
     output: shared.NewVectors,
     method: MergeMethod = flag(

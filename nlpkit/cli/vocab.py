@@ -79,7 +79,7 @@ def build(
 
 @app.command()
 def merge(
-    vocabs: list[str] = argument(..., "Two or more vocabulary files.", metavar="VOCAB..."),
+    vocabs: list[str] = argument(..., "Two or more vocabulary files.", metavar="VOCAB"),
     output: options.Output = "-",
 ) -> None:
     """Add vocabularies up, as if their texts had been counted together.
