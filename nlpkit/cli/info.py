@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nlpkit.describe import Description
 
 app = new_app()
+PLAIN = ("tsv", "csv")  # what programs read: numbers, and nothing where there is none
 MOST_LAYERS = 40  # shown of a model, unless all are asked for
 
 
@@ -80,7 +81,7 @@ def info(
         elif shown == "page":
             _show(out, found[0], all_layers=layers)
         else:
-            write_report(out, _tables(found[0]), {}, shown)
+            write_report(out, _tables(found[0], plain=shown in PLAIN), {}, shown)
 
 
 def _verify(model: str, json: bool) -> None:
@@ -144,15 +145,18 @@ def _sections(found: Description) -> dict[str, dict[str, Any]]:
     }
 
 
-def _tables(found: Description) -> list[Section]:
-    """The same as tables, and one of all layers."""
+def _tables(found: Description, *, plain: bool) -> list[Section]:
+    """The same as tables, and one of all layers; with ``plain`` sizes are numbers of bytes."""
     config = found.config
-    first = {"path": _printable(found.path), "kind": found.kind, "size": _bytes(found.bytes)}
+    size = found.bytes if plain else _bytes(found.bytes)
+    first = {"path": _printable(found.path), "kind": found.kind, "size": size}
     if config is not None:
         first |= {"version": config.nlpkit_version, "created": config.created}
     if found.layers:
         first["parameters"] = str(found.parameters)
     named = {"model": first, **_sections(found)}
+    if plain:
+        named["files"] = dict(found.files)
     tables = [
         Section((title, "value"), [(name, _value(value)) for name, value in _flat(pairs).items()])
         for title, pairs in named.items()
@@ -185,18 +189,21 @@ def _flat(pairs: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _show_beside(out: Writer, found: list[Description], format: str) -> None:
     """A column for each model, a row for each thing in which they may differ."""
-    columns = []
+    columns, plain = [], format in PLAIN
     for one in found:
-        facts: dict[str, Any] = {"kind": one.kind, "on disk": _bytes(one.bytes)}
-        facts |= {"parameters": f"{one.parameters:,}"} if one.layers else {}
+        facts: dict[str, Any] = {"kind": one.kind}
+        facts["on disk"] = one.bytes if plain else _bytes(one.bytes)
+        if one.layers:
+            facts["parameters"] = one.parameters if plain else f"{one.parameters:,}"
         facts |= _flat(one.facts)
         if one.config is not None:
             facts |= {"seed": one.config.seed, **_flat(one.config.settings)}
             facts |= {f"final {name}": value for name, value in _flat(one.config.metrics).items()}
         columns.append({name: value for name, value in facts.items() if value is not None})
     names = list(dict.fromkeys(name for facts in columns for name in facts))
+    none = "" if plain else "-"
     rows = [
-        [name, *(out.safe(_value(facts[name])) if name in facts else "-" for facts in columns)]
+        [name, *(out.safe(_value(facts[name])) if name in facts else none for facts in columns)]
         for name in names
     ]
     header = ["", *(out.safe(_printable(one.path)) for one in found)]

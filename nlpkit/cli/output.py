@@ -313,7 +313,8 @@ def write_report(
         return
     for number, section in enumerate(sections):
         out.write("\n" if number else "")
-        out.write(f"{section.title}\n" if section.title else "")
+        apart = "\n" if format == "markdown" else ""  # or it would be the head of the table
+        out.write(f"{section.title}\n{apart}" if section.title else "")
         columns, rows = section.columns, section.rows
         if columns == FACTS and not any(row[-1] for row in rows):
             columns, rows = columns[:-1], [row[:-1] for row in rows]

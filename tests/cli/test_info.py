@@ -145,6 +145,11 @@ def test_several_models_stand_side_by_side(run: Runner, made: Path) -> None:
     assert rows["kind"] == ["vocabulary", "demo"]
     assert rows["dim"] == ["-", "8"]
     assert next(line for line in shown if line.startswith("final loss")).split()[-1] == "0.25"
+    cells = [line.split(",") for line in run.ok("info", "v", "m", "--format", "csv").splitlines()]
+    (sizes,) = [row[1:] for row in cells if row[0] == "on disk"]
+    assert all(size.isdigit() for size in sizes)
+    assert next(row[1] for row in cells if row[0] == "dim") == ""
+    assert f"size,{sizes[1]}\n" in run.ok("info", "m", "--format", "csv")
 
 
 def test_vectors_vocabularies_and_subwords_are_described(run: Runner, made: Path) -> None:
