@@ -149,10 +149,10 @@ class TaggerRun(AnyTaggerRun):
         self.vectors = os.fspath(vectors) if isinstance(vectors, str | os.PathLike) else None
         self.data, self.dev = data, [s for s in dev if s.tokens]
         frozen = 0 if states is None else parse_freeze(settings.freeze, states.encoder)
-        self._tuned = states is not None and frozen < len(states.encoder.stages())
         self._encoder_groups: list[dict[str, Any]] = []
-        if states is not None and self._tuned:
+        if states is not None and frozen < len(states.encoder.stages()):
             self._encoder_groups = self._tune(states.encoder, settings, frozen)
+        self._tuned = bool(self._encoder_groups)
         self.settings = settings.resolve(
             entities=data.scheme is not None,
             tokens=sum(len(sentence.tokens) for sentence in data.sentences),
@@ -161,18 +161,11 @@ class TaggerRun(AnyTaggerRun):
             tuned=self._tuned,
         )
         self.device = device or torch.device("cpu")
-        # cut before conversion: half an entity is no legal sequence of the inner scheme
         read_by = states.encoder if states is not None and self._tuned else None
-        chunks = [
-            (sentence, chunk)
-            for sentence in data.sentences
-            for chunk in self._cut(sentence, read_by)
-        ]
-        tag_rows = [self._inner(sentence.tags[chunk]) for sentence, chunk in chunks]
+        tokens, tag_rows = self._chunks(read_by)
         counts = Counter(tag for row in tag_rows for tag in row)
         self.tags = Vocab.from_counts(with_companions(counts, data.scheme), specials=())
         words, table = formats.given_table(vectors)
-        tokens = [sentence.tokens[chunk] for sentence, chunk in chunks]
         self.extractor = FeatureExtractor.build(
             (word for row in tokens for word in row),
             words,
@@ -184,9 +177,6 @@ class TaggerRun(AnyTaggerRun):
         self._batches = Batches(
             self._arrays.tokens, tokens=self.settings.batch_tokens, seed=settings.seed
         )
-        entities = data.scheme is not None
-        legal = legal_transitions(self.tags.tokens, INNER_SCHEME) if entities else None
-        parts = tag_parts(self.tags.tokens) if entities else None
         self._check_memory()
         with seeded(settings.seed, 0, self.device):
             self.model = TaggerModel(
@@ -196,8 +186,7 @@ class TaggerRun(AnyTaggerRun):
                 self._arrays.features.hashes,
                 self._arrays.counts,
                 table,
-                legal,
-                parts,
+                *self._structure(),
                 0 if states is None else states.size,
                 None if states is None else states.mix,
             ).to(self.device)
@@ -208,15 +197,7 @@ class TaggerRun(AnyTaggerRun):
         elif self.states is not None:
             with torch.no_grad():
                 self._layers = self.states.read_layers(tokens)
-        scheme = f", {data.scheme} entities" if data.scheme else ""
-        beside = ""
-        if states is not None:
-            stages = len(states.encoder.stages())
-            beside = f"; beside a {states.encoder.kind}, {frozen} of {stages} stages frozen"
-        self.summary = (
-            f"{plural(len(data.sentences), 'sentence')}, "
-            f"{plural(len(self.extractor.words), 'word')}, {len(self.tags):,} tags{scheme}{beside}"
-        )
+        self.summary = self._summary(frozen)
         self._arrays.features = self.model.prepared(self._arrays.features)
         trained: nn.Module = self.model
         if self.states is not None and self._tuned:
@@ -231,6 +212,26 @@ class TaggerRun(AnyTaggerRun):
             ),
             evaluate=self._error if self.dev else None,
         )
+
+    def _structure(self) -> tuple[Any, Any]:
+        """Which tags may follow each other, and what they are made of: of entities only."""
+        if self.data.scheme is None:
+            return None, None
+        return legal_transitions(self.tags.tokens, INNER_SCHEME), tag_parts(self.tags.tokens)
+
+    def _summary(self, frozen: int) -> str:
+        parts = [
+            plural(len(self.data.sentences), "sentence"),
+            plural(len(self.extractor.words), "word"),
+            f"{len(self.tags):,} tags",
+        ]
+        if self.data.scheme is not None:
+            parts[-1] += f", {self.data.scheme} entities"
+        if self.states is not None:
+            encoder = self.states.encoder
+            stages = len(encoder.stages())
+            parts[-1] += f"; beside a {encoder.kind}, {frozen} of {stages} stages frozen"
+        return ", ".join(parts)
 
     def _optimizers(self) -> list[torch.optim.Optimizer]:
         """AdamW for all but tables, of which only the rows in a batch are looked at."""
@@ -264,6 +265,19 @@ class TaggerRun(AnyTaggerRun):
             decay=settings.layer_decay,
             weight_decay=settings.weight_decay,
         )
+
+    def _chunks(
+        self, encoder: PretrainedEncoder | None
+    ) -> tuple[list[Sequence[str]], list[list[str]]]:
+        """Tokens and tags of sentences, long ones in chunks that the encoder can read."""
+        # cut before conversion: half an entity is no legal sequence of the inner scheme
+        chunks = [
+            (sentence, chunk)
+            for sentence in self.data.sentences
+            for chunk in self._cut(sentence, encoder)
+        ]
+        tags = [self._inner(sentence.tags[chunk]) for sentence, chunk in chunks]
+        return [sentence.tokens[chunk] for sentence, chunk in chunks], tags
 
     def _cut(self, sentence: Sentence, encoder: PretrainedEncoder | None) -> list[slice]:
         if encoder is not None:
