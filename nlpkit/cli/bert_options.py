@@ -10,7 +10,7 @@ import typer
 from nlpkit import settings as limits
 from nlpkit.cli import options
 from nlpkit.cli.output import Notes
-from nlpkit.text.records import Reading
+from nlpkit.text.records import TEXT_KEYS, Reading
 
 if TYPE_CHECKING:
     from nlpkit.models.bert_model import BertModel
@@ -49,12 +49,14 @@ def check_layer(bert: BertModel, layer: int | None) -> None:
         raise NlpkitError(f"--layer {layer}: the model has {bert.model.settings.layers}")
 
 
-def read_texts(inputs: list[str] | None, reading: Reading) -> Iterator[list[str]]:
+def read_texts(
+    inputs: list[str] | None, reading: Reading, keys: tuple[str, ...] = TEXT_KEYS
+) -> Iterator[list[str]]:
     """Lines of all inputs, some at a time."""
     from nlpkit.text.records import lines_of
 
     waiting: list[str] = []
-    for block in options.read_records(inputs, reading):
+    for block in options.read_records(inputs, reading, keys):
         waiting += lines_of(block, reading.errors)
         while len(waiting) >= _LINES_AT_ONCE:
             yield waiting[:_LINES_AT_ONCE]

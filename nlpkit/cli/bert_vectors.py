@@ -11,7 +11,7 @@ from nlpkit.cli.bert_options import Bert, Layer, check_layer, open_model, read_t
 from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.output import Notes, open_output, vector_line, vector_lines, write_rows
 from nlpkit.errors import NlpkitError, UsageError, plural
-from nlpkit.text.records import Reading, with_record
+from nlpkit.text.records import Reading, pair_of, with_record
 
 if TYPE_CHECKING:
     from nlpkit.models.bert_model import BertModel
@@ -170,14 +170,14 @@ def similarity(
         None, "A text; without one, pairs are read from lines.", metavar="TEXT"
     ),
     second: str | None = argument(None, "Another text.", metavar="OTHER"),
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    reading: Reading,
     display: options.Rows,
     use: options.Use,
 ) -> None:
     """Give the cosine of two texts, or of the pairs on standard input.
 
-    A pair is a line with a tab between its texts. Rows, or keys of --json: cosine, first, second.
+    A pair is a line with a tab between its texts, or a record with the keys first and second, which
+    keeps its other keys with --json. Rows, or keys of --json: cosine, first, second.
 
     Examples:
       $ nlpkit bert train sample_corpora/world.txt -o world.bert --max-time 60s
@@ -191,15 +191,14 @@ def similarity(
         options.resolve_inputs(None)
     notes = Notes()
     bert = open_model(model, use)
-    plain = Reading(input="text", encoding=encoding, errors=errors)
     if first is None or second is None:
-        batches = read_texts(None, plain)
+        batches = read_texts(None, reading, ("first",))
     else:
         batches = iter([["\t".join(" ".join(text.split("\t")) for text in (first, second))]])
     long, done = 0, 0
     with open_output("-") as out:
         for batch in batches:
-            pairs = [_pair(line, done + i) for i, line in enumerate(batch, 1)]
+            pairs = [pair_of(line, f"line {done + i}") for i, line in enumerate(batch, 1)]
             done += len(batch)
             texts = [text for pair in pairs for text in pair]
             long += bert.count_long(texts)
@@ -209,13 +208,6 @@ def similarity(
             write_rows(out, ("cosine", "first", "second"), rows, shown)
             out.flush()
     say_long(notes, long, bert)
-
-
-def _pair(line: str, number: int) -> tuple[str, str]:
-    first, tab, second = line.partition("\t")
-    if not tab or "\t" in second:
-        raise NlpkitError(f"line {number} is no pair: {line[:60]!r}", hint="two texts and a tab")
-    return first, second
 
 
 def index(

@@ -22,7 +22,7 @@ from nlpkit.cli.output import (
     write_rows,
 )
 from nlpkit.errors import NlpkitError, UsageError
-from nlpkit.text.records import Reading
+from nlpkit.text.records import Reading, pair_of
 from nlpkit.text.vocab import on_one_line
 
 if TYPE_CHECKING:
@@ -112,20 +112,8 @@ def _pairs(
     name = textio.source_name(pairs)
     lines = options.read_lines([pairs], reading, ("first",), tables=False)
     for number, line in enumerate(lines, 1):
-        if hasattr(line, "record"):
-            second = line.record.get("second")
-            if not isinstance(second, str):
-                raise NlpkitError(
-                    f"{name}: record {number}: no text second", hint="keys: first, second"
-                )
-            yield line, second
-            continue
-        if not line.strip():
-            continue
-        left, tab, right = line.partition("\t")
-        if not tab or "\t" in right:
-            raise NlpkitError(f"{name}: line {number}: not a pair", hint="FIRST<TAB>SECOND")
-        yield left, right
+        if line.strip():
+            yield pair_of(line, f"{name}: line {number}")
 
 
 def _shown(log: float, format: str) -> float | str:

@@ -30,6 +30,7 @@ def walks(
     ),
     seed: options.Seed = WalkSettings.seed,
     output: options.Output = "-",
+    format: options.TextFormat = None,
     encoding: options.Encoding = "utf-8",
     errors: options.Errors = "strict",
 ) -> None:
@@ -39,6 +40,7 @@ def walks(
     the keys of JSON lines are source, target and perhaps weight; other columns are passed over.
     Edges lead both ways unless --directed. Lines come as a stream, so walks | word2vec train learns
     vectors of nodes; no more than the graph is kept in memory. The same seed gives the same walks.
+    JSON lines have the key tokens.
 
     Examples:
       $ nlpkit walks sample_corpora/metro.tsv --walks 2 --length 10 | head -3
@@ -63,6 +65,10 @@ def walks(
         f"{len(graph.names) * settings.walks:,} walks"
     )
     with open_output(output) as out:
+        if format == "jsonl":
+            for walk in random_walks(graph, settings):
+                out.write_json({"tokens": list(walk)})
+            return
         some: list[str] = []
         for walk in random_walks(graph, settings):
             some.append(" ".join(walk) + "\n")

@@ -91,6 +91,23 @@ class RecordText(str):
         return made
 
 
+def pair_of(line: str, where: str) -> tuple[str, str]:
+    """Two texts: a record's own with that of its key second, or what a tab stands between.
+
+    >>> pair_of("a king\\ta queen", "line 1")
+    ('a king', 'a queen')
+    """
+    if isinstance(line, RecordText):
+        second = line.record.get("second")
+        if not isinstance(second, str):
+            raise NlpkitError(f"{where}: no text second", hint="keys: first, second")
+        return line, second
+    first, tab, second = line.partition("\t")
+    if not tab or "\t" in second:
+        raise NlpkitError(f"{where}: not a pair", hint="FIRST<TAB>SECOND")
+    return first, second
+
+
 def with_record(text: str | None, made: dict[str, Any]) -> dict[str, Any]:
     """What was made of a text, behind the other keys of the record that it came from.
 

@@ -157,7 +157,12 @@ def test_pairs_scores_attention_and_senses(model: str, folder: Path) -> None:
     assert same["cosine"] == pytest.approx(1, abs=1e-5)
     (pair,) = rows("similarity", model, "--json", input="the cat\tthe dog\n")
     assert -1 <= pair["cosine"] < 1
-    assert "line 1 is no pair" in refused("similarity", model, input="the cat\n")
+    assert "line 1: not a pair" in refused("similarity", model, input="the cat\n")
+    record = {"id": 7, "first": "the cat", "second": "the dog"}
+    (found,) = rows("similarity", model, "--json", input=json.dumps(record) + "\n")
+    assert {key: found[key] for key in record} == record
+    assert -1 <= found["cosine"] <= 1
+    assert "keys: first, second" in refused("similarity", model, input='{"first": "the cat"}\n')
     good, bad = rows("score", model, "--json", input=f"{LINES[0]}\n{LINES[0][::-1]}\n")
     assert good["perplexity"] < bad["perplexity"]
     (scored,) = rows("score", model, "--tokens", input="the cat\n")

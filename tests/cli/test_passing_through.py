@@ -189,6 +189,7 @@ def test_edges_of_every_form_give_the_same_walks(run: Runner, edges: str) -> Non
     plain = run.shell(f"printf 'a b 2\\nb c 1\\n' | {walk}").out
     assert len(plain.splitlines()) == 6
     assert run.shell(f"cat | {walk}", input=edges).out == plain
+    assert run.shell(f"{walk} --json | nlpkit detokenize -q", input=edges).out == plain
     assert "no target" in run.shell(f"{walk}", input='{"source": "a"}\n').err
 
 
