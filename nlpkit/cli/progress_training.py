@@ -106,12 +106,12 @@ def _metrics(run: Run, resume: bool) -> Iterator[Callable[[Progress | None], Non
         yield lambda progress: None
         return
     textio.check_writable(path)
-    done = 0 if run.trainer is None else len(run.trainer.counters.records)
+    done = len(_kept(run) or [])
 
     def follow(progress: Progress | None) -> None:
         nonlocal done
-        if run.trainer is not None:
-            records = run.trainer.counters.records[done:]
+        if (kept := _kept(run)) is not None:
+            records = kept[done:]
             done += len(records)
         else:
             records = [] if progress is None else [_record(progress)]
@@ -126,6 +126,10 @@ def _metrics(run: Run, resume: bool) -> Iterator[Callable[[Progress | None], Non
         if error.filename not in (path, None):
             raise
         raise NlpkitError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _kept(run: Run) -> list[dict[str, Any]] | None:
+    return run.records if run.trainer is None else run.trainer.counters.records
 
 
 def _record(progress: Progress) -> dict[str, Any]:

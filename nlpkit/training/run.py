@@ -78,6 +78,7 @@ class Run:
 
     settings: Any
     trainer: Trainer | None = None
+    records: list[dict[str, Any]] | None = None  # of the curve, where it is no trainer's
     processes: Processes | None = None  # of torchrun: the first one saves and writes
     unit = "tokens"  # of the speed
     summary = ""  # what is trained on what

@@ -162,6 +162,7 @@ class Word2VecRun(Run):
             if progress.due or progress.fraction * MOST_RECORDS >= len(self.records):
                 self.records.append(
                     {
+                        "step": progress.step,
                         "epoch": progress.epoch,
                         "words": progress.words,
                         "loss": progress.loss,
