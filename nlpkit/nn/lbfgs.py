@@ -15,6 +15,7 @@ from torch import Tensor
 from nlpkit.nn.optimizers import OptimizerWithoutDynamo
 
 PAIRS = 5  # of a step and the change of the gradient over it that are remembered
+KEPT = 2 * PAIRS + 3  # numbers for each weight: those pairs, the last point, gradient, direction
 TOO_FAR = 0.9  # of the slope at the beginning
 
 
@@ -52,10 +53,10 @@ class LBFGS(OptimizerWithoutDynamo):
         far = after > -TOO_FAR * before
         crossing = (before / (before - after)).nan_to_num(1.0).clamp(0.1, 0.9)
         # problems that went too far take the same way again; the others go on from where they are
-        step = torch.where(far, 0.0, weights - state["from"])
-        change = torch.where(far, 0.0, gradient - state["gradient"])
         place = int(state["oldest"])
-        state["steps"][place], state["changes"][place] = step, change
+        step, change = state["steps"][place], state["changes"][place]
+        torch.sub(weights, state["from"], out=step).masked_fill_(far, 0.0)
+        torch.sub(gradient, state["gradient"], out=change).masked_fill_(far, 0.0)
         state["oldest"].fill_((place + 1) % PAIRS)
         state["length"] = torch.where(far, state["length"] * crossing, 1.0)
         order = [(place + 1 + number) % PAIRS for number in range(PAIRS)]

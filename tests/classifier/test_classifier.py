@@ -166,14 +166,23 @@ def test_rare_features_are_left_out_where_memory_would_not_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     every = len(trained("bow").features)
-    monkeypatch.setattr(bow, "LARGEST", 2 * every - 1)
-    run = trained("bow")  # of two labels
+    numbers = 2 * bow.n_regressions(len(REVIEWS), dev=False)  # of two labels
+    monkeypatch.setattr(bow, "LARGEST", every * numbers - 1)
+    run = trained("bow")
     assert len(run.features) < every
     kept = set(run.features.tolist())
     texts_with = Counter(run._maker.bags(TEXTS[: len(REVIEWS)]).features.tolist())
     left_out = [texts for feature, texts in texts_with.items() if feature not in kept]
     assert max(left_out) < min(texts_with[feature] for feature in kept)
     assert score_labels(REVIEWS, run.classifier()).accuracy == 1.0
+
+
+def test_regressions_for_which_there_is_no_memory_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("nlpkit.memory.available_memory", lambda: 10_000)
+    with pytest.raises(NlpkitError, match=r"training 12 regressions of .* needs .* of memory"):
+        trained("bow")
 
 
 def test_what_a_bow_has_no_use_for_is_refused() -> None:

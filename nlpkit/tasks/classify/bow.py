@@ -33,7 +33,7 @@ SMOOTHING = 1.0  # added to the counts of naive Bayes
 LEAST = 0.05  # of the regression, so that there is always something to go by
 MOST = 3.0
 USUAL = 0.5  # weight of either, from which few held-out texts do not lead far away
-LARGEST = 10_000_000  # weights of a regression
+LARGEST = 16_000_000  # weights of all regressions together
 
 Floats = NDArray[np.float64]
 
@@ -52,12 +52,16 @@ class Rows(NamedTuple):
         return cls(features, starts, text_weights(starts, counts, sublinear=sublinear))
 
 
-def known_features(bags: Bags, n_labels: int) -> NDArray[np.uint64]:
-    """The features to learn, sorted: those of at least so many texts that memory is enough."""
+def known_features(bags: Bags, numbers: int) -> NDArray[np.uint64]:
+    """The features to learn, sorted: those of at least so many texts that memory is enough.
+
+    ``numbers`` are those that training keeps of each: a weight of each label and regression.
+    """
     features, texts = np.unique(bags.features, return_counts=True)
     least = 2 if len(features) > MANY_FEATURES else 1
-    while (texts >= least).sum() * n_labels > LARGEST:
-        least += 1
+    most = LARGEST // numbers
+    if (texts >= least).sum() > most:
+        least = np.partition(texts, -most - 1)[-most - 1] + 1
     return features[texts >= least]
 
 
@@ -107,7 +111,12 @@ class Bow(nn.Module):
         self._targets = torch.from_numpy(targets)
         self.bayes = naive_bayes(rows, targets, n_features)
         self._bayes_held, self._held_targets = self._bayes_of_held_out(rows, targets, dev)
-        self._dev = None if dev is None else self._sparse(dev[0])
+        if dev is None:
+            self._held = self._table[np.concatenate(self.parts)]
+            self._unseen_by = np.repeat(np.arange(len(self.parts)), list(map(len, self.parts)))
+        else:
+            self._held = self._sparse(dev[0])
+            self._unseen_by = np.zeros(len(dev[1]), np.int64)
         # a row for each regression: for each feature, and the bias, the numbers of all labels
         size = (n_features + 1) * self.n_labels
         self.weights = nn.Parameter(torch.zeros(len(self._inside), size))
@@ -138,12 +147,14 @@ class Bow(nn.Module):
     def forward(self) -> Tensor:
         """The mean over all regressions of loss and penalty."""
         scores = self._all_scores(self._table)  # (B, P, K)
-        targets = self._targets[:, None].expand_as(scores)
         if self.multi_label:
-            losses = F.binary_cross_entropy_with_logits(scores, targets, reduction="none")
+            targets = self._targets[:, None].expand_as(scores)
+            losses = F.binary_cross_entropy_with_logits(scores, targets, reduction="none").sum(2)
         else:
-            losses = -F.log_softmax(scores, dim=2) * targets
-        means = (losses.sum(dim=2) * self._inside.T).sum(dim=0) / self._sizes
+            labels = self._targets.argmax(dim=1)[:, None].expand(scores.shape[:2])
+            losses = F.cross_entropy(scores.flatten(0, 1), labels.flatten(), reduction="none")
+            losses = losses.view(scores.shape[:2])
+        means = (losses * self._inside.T).sum(dim=0) / self._sizes
         squares = self.weights[:, : -self.n_labels].square().sum(dim=1)
         return (means + self._penalties * squares).mean()
 
@@ -155,16 +166,11 @@ class Bow(nn.Module):
     @torch.no_grad()
     def choose(self) -> tuple[float, int, Floats]:
         """The lowest held-out loss, the strength it comes from, and the weights of both parents."""
-        table = self._table if self._dev is None else self._dev
-        scores = self._all_scores(table).double().numpy()
+        scores = self._all_scores(self._held).numpy()
+        texts, firsts = np.arange(len(scores)), self._unseen_by * len(STRENGTHS)
         found = []
         for number in range(len(STRENGTHS)):
-            held = scores[:, number]
-            if self.parts:
-                places = range(number, scores.shape[1], len(STRENGTHS))
-                pairs = zip(self.parts, places, strict=False)
-                held = np.concatenate([scores[part, place] for part, place in pairs])
-            loss, shares = self._pool(held)
+            loss, shares = self._pool(scores[texts, firsts + number].astype(np.float64))
             found.append((loss, number, shares))
         return min(found, key=lambda one: one[0])
 
@@ -217,8 +223,20 @@ class Bow(nn.Module):
 def _held_out(n_texts: int, seed: int) -> list[NDArray[np.int64]]:
     """Texts to hold out: a fifth, or, where that is few, each fifth in turn."""
     order = np.random.default_rng([seed, n_texts]).permutation(n_texts)
-    parts = np.array_split(order, min(PARTS, n_texts))
-    return parts[:1] if n_texts >= FEW_TEXTS else parts
+    return np.array_split(order, min(PARTS, n_texts))[: _n_parts(n_texts)]
+
+
+def _n_parts(n_texts: int) -> int:
+    return 1 if n_texts >= FEW_TEXTS else min(PARTS, n_texts)
+
+
+def n_regressions(n_texts: int, *, dev: bool) -> int:
+    """How many are trained: of each strength one of all texts and one for each part held out.
+
+    >>> n_regressions(100, dev=False), n_regressions(5000, dev=False), n_regressions(100, dev=True)
+    (12, 4, 2)
+    """
+    return len(STRENGTHS) * (1 + (0 if dev else _n_parts(n_texts)))
 
 
 def _scores(rows: Rows, table: Floats) -> Floats:

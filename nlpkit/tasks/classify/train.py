@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
 from nlpkit.errors import NlpkitError, UsageError, plural
-from nlpkit.nn.lbfgs import LBFGS
+from nlpkit.memory import check_memory
+from nlpkit.nn.lbfgs import KEPT, LBFGS
 from nlpkit.nn.optimizers import AdamW
 from nlpkit.registry import CLASSIFIER
-from nlpkit.tasks.classify.bow import STRENGTHS, Bow, Rows, known_features
+from nlpkit.tasks.classify.bow import Bow, Rows, known_features, n_regressions
 from nlpkit.tasks.classify.data import Example
 from nlpkit.tasks.classify.features import FeatureIndex
 from nlpkit.tasks.classify.model import SequenceModel, label_loss
@@ -33,6 +34,8 @@ from nlpkit.vectors import formats
 from nlpkit.vectors.store import Vectors
 
 BOW_EVALUATIONS = 5  # epochs between two looks at the held-out texts
+BOW_COPIES = KEPT + 3  # of its weights: they, their gradient, the best so far
+BOW_SCORES = 3  # of each text, label and regression: they, their logarithms, their gradient
 RARE = 2  # a sequence model has no embedding for a word seen fewer times
 
 
@@ -147,19 +150,23 @@ class ClassifierRun(AnyClassifierRun):
 
     def _prepare_bags(self) -> None:
         bags = self._maker.bags([example.joined for example in self.examples])
-        self.features = known_features(bags, len(self.labels))
-        index = FeatureIndex(self.features)
-        sublinear = self.settings.counts == "sublinear"
-        self._rows = Rows.of(bags, index, sublinear=sublinear)
-        check_training_memory(
-            len(self.features) * len(self.labels) * 2 * len(STRENGTHS) * 3, self.device
-        )
         # a text whose label is new says nothing of how much to believe in the others
         dev = [
             example
             for example in self.dev
             if self.settings.multi_label or any(label in self.labels for label in example.labels)
         ]
+        numbers = n_regressions(len(self.examples), dev=bool(dev)) * len(self.labels)
+        self.features = known_features(bags, numbers)
+        index = FeatureIndex(self.features)
+        sublinear = self.settings.counts == "sublinear"
+        self._rows = Rows.of(bags, index, sublinear=sublinear)
+        weights = (len(self.features) + 1) * numbers
+        check_memory(
+            4 * (BOW_COPIES * weights + BOW_SCORES * len(self.examples) * numbers),
+            f"training {numbers // len(self.labels)} regressions of {weights:,} weights in all",
+            hint="fewer texts or labels, or `ngrams` 1",
+        )
         held = None
         if dev:
             found = self._maker.bags([example.joined for example in dev])
