@@ -139,7 +139,7 @@ def write_attention(
     if format != MAP:
         write_records(out, list(_weights(records)), format)
         return
-    out.write(f"a row is a token, its columns are what it looks at:\n{_legend()}\n")
+    out.write(f"a row is a token, its columns are what it looks at:\n{legend()}\n")
     for record in records:
         out.write(f"{_caption(record)}\n")
         names = [_plain(token)[:10].rjust(10) for token in record["tokens"]]
@@ -163,10 +163,10 @@ def _weights(records: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _legend() -> str:
+def legend() -> str:
     """What the shades stand for.
 
-    >>> _legend()
+    >>> legend()
     "' ' 0-20%  '░' 20-40%  '▒' 40-60%  '▓' 60-80%  '█' 80-100%"
     """
     step = 100 // len(_SHADES)

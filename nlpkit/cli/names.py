@@ -256,7 +256,7 @@ def _report_sections(record: dict[str, Any], *, bars: bool) -> list[Section]:
             if bars:
                 ours, theirs = (round(_BAR * share / highest) for share in pair)
                 row.append("▇" * ours)
-                rows += [row, ["", "", "", "░" * theirs]]
+                rows += [row, [None, None, None, "░" * theirs]]
             else:
                 rows.append(row)
         columns += ["samples ▇, training names ░"] if bars else []

@@ -324,6 +324,7 @@ def attention(
       $ nlpkit seq2seq attention en-ca.model "The old cat sleeps." "El gat vell dorm." -f pharaoh
       $ nlpkit seq2seq attention en-ca.model "The old cat sleeps." --plot alignment.svg
     """
+    from nlpkit.cli.inspect_output import legend
     from nlpkit.plots import check_picture
     from nlpkit.tasks.translate.alignment import draw_alignment, heat_map, pharaoh
     from nlpkit.tasks.translate.model import Translator
@@ -353,6 +354,7 @@ def attention(
             )
             write_rows(out, ("target", "source", "weight"), cells, shown)
         else:
+            out.write(f"a row is a target token, its columns are what it looks at:\n{legend()}\n")
             out.write_styled(out.safe(heat_map(read, written, rows)) + "\n")
 
 

@@ -15,7 +15,8 @@ FORMATS = ("table", "tsv", "csv", "jsonl", "markdown")
 # interval go together, for one alone says nothing.
 DROPPED_FIRST = (("low", "high"), *zip(("protocol", "coverage", "questions", "support", "note")))
 _GAP = 2
-_NUMBER = re.compile(r"[-+]?[0-9][0-9,]*(\.[0-9]+)?%?|\.")  # a dot is a zero in a matrix
+# a dot is a zero in a matrix
+_NUMBER = re.compile(r"[-+]?[0-9][0-9,]*(\.[0-9]+)?(%|e[-+]?[0-9]+)?|\.")
 
 
 def show(value: Any) -> str:

@@ -166,6 +166,11 @@ def test_a_table_wraps_what_is_too_long_and_counts_wide_letters() -> None:
     assert last.endswith("12")
 
 
+def test_numbers_stand_to_the_right_however_they_are_written() -> None:
+    drawn = tables.table(["p", "bar"], [["0.184", "x"], ["9.8e-05", "y"], [None, "z"], ["5%", "w"]])
+    assert drawn.splitlines()[2:] == ["  0.184  x", "9.8e-05  y", "         z", "     5%  w"]
+
+
 # --- seeds and variables ------------------------------------------------------------------------
 
 

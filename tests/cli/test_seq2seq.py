@@ -148,7 +148,9 @@ def test_score_prefers_the_right_target(folder: Path) -> None:
 
 def test_attention_is_shown_in_all_forms(folder: Path) -> None:
     model = str(folder / "m")
-    assert "three" in ok("attention", model, "3 1")
+    drawn = ok("attention", model, "3 1")
+    assert "three" in drawn
+    assert "'█' 80-100%" in drawn
     record = json.loads(ok("attention", model, "3 1", "three one", "--json"))
     assert record["target"] == ["three", "one", "</s>"]
     assert all(sum(row) == pytest.approx(1, abs=1e-3) for row in record["weights"])
