@@ -124,6 +124,24 @@ def draw_seed(args: list[str], variable: str) -> tuple[list[str], int | None]:
     return found, drawn if used else None
 
 
+# --- values that are refused ---------------------------------------------------------------------
+
+
+def plain_words(message: str, wanted: str = "") -> str:
+    """What is wrong with a value, without the words of the library that found it.
+
+    >>> plain_words("Value error, 'x' is not one of 'a', 'b'.")
+    "'x' is not one of 'a', 'b'."
+    >>> plain_words("Input should be a valid integer, unable to parse string as an integer")
+    'should be a whole number'
+    """
+    what, _, why = message.partition(", unable to parse")
+    if why:
+        number = "a whole number" if "integer" in what else "a number"
+        return f"should be {wanted or number}"
+    return message.removeprefix("Value error, ").removeprefix("Input ")
+
+
 # --- variables ----------------------------------------------------------------------------------
 
 

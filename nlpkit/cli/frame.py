@@ -121,7 +121,14 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if any(one.name == "seed" for one in self.params):
             args, self._seed = everywhere.draw_seed(args, f"{ctx.auto_envvar_prefix}_SEED")
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            seed = getattr(error.param, "name", "") == "seed"
+            error.message = everywhere.plain_words(
+                error.message, "a number or random" if seed else ""
+            )
+            raise
 
     def _say_first(self, ctx: Any) -> None:
         """What a person should know before the command does its work."""

@@ -190,6 +190,7 @@ def test_a_random_seed_through_a_command_can_be_repeated(run: Runner) -> None:
     seed = first.err.split()[1]
     assert run.ok(*plot, "--seed", seed) == first.out
     assert run(*plot, "-q", "--seed", "random").err == ""
+    assert "'--seed': should be a number or random\n" in run(*plot, "--seed", "randm").err
 
 
 def test_a_mistyped_variable_is_named_with_the_nearest_right_one(run: Runner) -> None:
