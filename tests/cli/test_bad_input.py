@@ -410,7 +410,7 @@ def test_a_model_that_does_not_fit_on_the_disk_leaves_nothing_behind(
     run: Runner, name: str
 ) -> None:
     command = TRAINERS[name].replace("SAMPLES", str(sample_folder()))
-    line = run.shell_fails(f"ulimit -f 60; nlpkit {command} -q -o big.model")
+    line = run.shell_fails(f"ulimit -f 20; nlpkit {command} -q -o big.model")
     assert "File too large" in line
 
 
