@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from test_storage import on_terminal
 from warm import Warm
 
 ROOT = Path(__file__).parent.parent.parent
@@ -152,3 +154,51 @@ def test_the_curve_of_word2vec_has_steps_and_is_drawn_by_them(shell: Shell, fold
     steps = [json.loads(line)["step"] for line in (folder / "words.jsonl").open()]
     assert steps == sorted(set(steps))
     assert "<!-- step -->" in (folder / "curve.svg").read_text(encoding="utf-8")
+
+
+# --- pictures, and what a person sees on a terminal ---------------------------------------------
+
+
+def test_words_are_drawn_with_groups_and_arrows(shell: Shell, folder: Path) -> None:
+    (folder / "v.txt").write_text(
+        "6 3\n, 1 1 1\nthe 1 1 0\nking 1 0 0\nqueen 1 0 1\nman 0 1 0\nwoman 0 1 1\n"
+    )
+    said = shell("""
+        printf 'king\\troyal\\nqueen\\troyal\\nman\\tpeople\\n' > groups.tsv
+        printf 'king queen\\nman woman\\n' > pairs.txt
+        nlpkit vectors plot -m v.txt --groups groups.tsv --relations pairs.txt -o words.svg 2>&1
+        nlpkit vectors plot -m v.txt --groups groups.tsv --relations pairs.txt -o words.html -q
+        nlpkit vectors plot -m v.txt --top 9 -o top.svg 2>&1
+        """)
+    assert said == "4 words to words.svg\n4 words to top.svg\n"  # no comma and no stop word
+    picture = (folder / "words.svg").read_text(encoding="utf-8")
+    for text in ("royal", "people", "woman", "4 words of v.txt"):
+        assert f"<!-- {text} -->" in picture
+    assert re.search(r"<!-- axis 1 \(\d+% of variance\) -->", picture)
+    page = (folder / "words.html").read_text(encoding="utf-8")
+    assert '"relations":[[0,1],[2,3]]' in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_a_table_on_a_narrow_terminal_keeps_names_and_scores(folder: Path) -> None:
+    (folder / "v4.txt").write_text("4 2\nking 1 0\nqueen 0.9 0.1\nman 0.7 0.7\nwoman 0.6 0.8\n")
+    (folder / "questions.txt").write_text(": a-very-long-name-of-a-section\nman king woman queen\n")
+    ask = ("vectors", "evaluate", "analogies", "questions.txt", "-m", "v4.txt", "-q")
+    wide = on_terminal(folder, *ask, columns=90)
+    narrow = on_terminal(folder, *ask, columns=66)
+    assert "coverage" in wide
+    assert "coverage" not in narrow
+    row = next(line for line in narrow.splitlines() if line.startswith("a-very"))
+    assert row.split() == ["a-very-long-name-of-a-section", "1", "1", "1.0000"]
+
+
+def test_a_person_is_told_that_samples_repeat_and_help_is_in_colour(
+    shell: Shell, folder: Path
+) -> None:
+    shell("nlpkit names train sample_corpora/names-ca.txt -o names.model --model ngram -q")
+    seen = on_terminal(folder, "names", "sample", "names.model", "-n", "1")
+    assert "seed 1, as always; --seed random for other samples" in seen
+    assert shell("nlpkit names sample names.model -n 1 2>&1").count("\n") == 1
+    page = on_terminal(folder, "pad", "--help", columns=80)
+    assert "\x1b[1mOutput:\x1b[0m" in page
+    assert max(len(re.sub(r"\x1b\[\d*m", "", line)) for line in page.splitlines()) <= 80

@@ -215,10 +215,10 @@ def test_a_model_is_there_after_a_kill_at_any_moment(run: Runner, vectors: str) 
 # --- terminals ----------------------------------------------------------------------------------
 
 
-def on_terminal(folder: Path, *arguments: str) -> str:
+def on_terminal(folder: Path, *arguments: str, columns: int = 100) -> str:
     """What a person sees on stdout and stderr."""
     master, slave = pty.openpty()
-    environment = {**os.environ, "COLUMNS": "100", "TERM": "xterm-256color"}
+    environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm-256color"}
     with subprocess.Popen(
         [*NLPKIT, *arguments],
         stdin=subprocess.DEVNULL,
