@@ -151,11 +151,12 @@ def as_line(value: Any) -> str:
 
 
 def possible(values: Values, steps: dict[str, Step]) -> list[str]:
-    """The commands that can go on from here."""
+    """The commands that can go on from here; no line holds the token of a model that ends one."""
     return [
         name
         for name, step in steps.items()
-        if (lines := read(step, values)) and all(map(step.fits, lines))
+        if (lines := read(step, values))
+        and all("\n" not in line and step.fits(line) for line in lines)
     ]
 
 
