@@ -161,7 +161,8 @@ def kinds() -> list[Kind]:
             # the defaults of all options are one kind, that of the first
             values = choices(command, option)[option != options[0] :]
             values = [value for value in values if value not in ON_ENCODERS]
-            found += [Kind(command, (option, value)) for value in values]
+            network = ("--model", "gru") if option == "--pooling" else ()  # a bow pools nothing
+            found += [Kind(command, (*network, option, value)) for value in values]
     found.append(Kind("tag", ("--causal", "--layers", "2")))
     textbook = ("transformer", "--positions", "sinusoidal", "--norm", "post")
     found.append(Kind("tag", ("--encoder", *textbook)))
