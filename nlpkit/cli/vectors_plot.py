@@ -103,7 +103,8 @@ def _choose(
     marked = dict.fromkeys([*(word for pair in marks.relations for word in pair), *marks.groups])
     known = [word for word in marked if vectors.knows(word)]
     if len(known) < len(marked):
-        notes.warn(f"{len(marked) - len(known):,} words of the files are unknown and left out")
+        unknown = plural(len(marked) - len(known), "unknown word")
+        notes.warn(f"{unknown} of the files left out")
     frequent = vectors.words[: settings.top or 0]
     if settings.top is not None and not settings.all_words:
         frequent = content_words(vectors.words, settings.top)

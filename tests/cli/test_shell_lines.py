@@ -169,8 +169,14 @@ def test_words_are_drawn_with_groups_and_arrows(shell: Shell, folder: Path) -> N
         nlpkit vectors plot -m v.txt --groups groups.tsv --relations pairs.txt -o words.svg 2>&1
         nlpkit vectors plot -m v.txt --groups groups.tsv --relations pairs.txt -o words.html -q
         nlpkit vectors plot -m v.txt --top 9 -o top.svg 2>&1
+        echo 'king ox' | nlpkit vectors plot -m v.txt --relations - -o one.svg 2>&1
         """)
-    assert said == "4 words to words.svg\n4 words to top.svg\n"  # no comma and no stop word
+    assert said == (
+        "4 words to words.svg\n"
+        "4 words to top.svg\n"  # no comma and no stop word
+        "warning: 1 unknown word of the files left out\n"
+        "1 word to one.svg\n"
+    )
     picture = (folder / "words.svg").read_text(encoding="utf-8")
     for text in ("royal", "people", "woman", "4 words of v.txt"):
         assert f"<!-- {text} -->" in picture
