@@ -113,6 +113,7 @@ def predict(
     options.calm_threads()
     from nlpkit.cli.tag_output import predict_stream
     from nlpkit.tasks.tag.predictor import Tagger
+    from nlpkit.tasks.tag.records import usual_blocks
 
     chosen = format or "auto"
     paths = options.resolve_inputs(inputs)
@@ -123,6 +124,7 @@ def predict(
     else:
         reading = Reading(input=input, key=key, encoding=encoding, errors=errors)  # type: ignore[arg-type]
         blocks = options.read_records(paths, reading, TOKEN_KEYS, tables=False)
+        blocks = usual_blocks(blocks, errors)
     with open_output(output) as out:
         predict_stream(
             tagger,

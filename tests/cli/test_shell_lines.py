@@ -116,12 +116,26 @@ def test_numbers_for_tags_become_names_and_come_out_in_every_form(shell: Shell) 
         {predict} --format spans tagged.jsonl > found.spans.jsonl
         {predict} --format ner_tags tagged.jsonl > found.hf.jsonl
         for form in found found.spans found.hf; do {predict} $form.jsonl | head -1; done
-        nlpkit tag evaluate ner found.jsonl --json | head -c 12
+        for form in found found.spans found.hf; do
+            nlpkit tag evaluate ner $form.jsonl --json | head -c 12
+        done
         """)
     assert out.count("EU/") == 3
-    assert out.endswith('{"tokens": 2')
+    assert out.endswith('{"tokens": 2' * 3)
     first = records(shell("cat found.jsonl"))[0]
     assert (first["id"], len(first["tags"])) == (0, 4)  # type: ignore[arg-type]
+
+
+def test_tasks_of_label_studio_are_tagged(shell: Shell, folder: Path) -> None:
+    value = {"start": 0, "end": 7, "labels": ["PER"]}
+    task = {"id": 9, "data": {"text": "Ann Lee sleeps"}, "annotations": [{"result": []}]}
+    task["annotations"][0]["result"].append({"type": "labels", "value": value})  # type: ignore[index]
+    (folder / "tasks.json").write_text(json.dumps([task] * 4))
+    out = shell("""
+        nlpkit tag train tasks.json -o tasks -q --epochs 9 --threads 1 --word-dim 8 --hidden 8
+        nlpkit tag predict tasks tasks.json -q --format spans | tail -1
+        """)
+    assert json.loads(out) == {"id": 9, "text": "Ann Lee sleeps", "entities": [[0, 7, "PER"]]}
 
 
 def test_spans_between_borders_of_tokens_are_counted_and_shown(shell: Shell) -> None:

@@ -13,6 +13,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from nlpkit.errors import NlpkitError, NlpkitWarning, plural
@@ -25,6 +26,7 @@ TAG_KEYS = ("tags", "ner_tags", "ner", "pos_tags", "upos", "labels")
 SPAN_KEYS = ("entities", "label", "labels", "spans")
 _FIELDS = (("start", "start_offset"), ("end", "end_offset"), ("type", "label", "labels"))
 LAYOUT = Layout("columns", tag_column=1, columns=2)
+_TASK = ("data", "annotations", "predictions")  # of Label Studio
 _SHOWN = 3
 
 
@@ -65,6 +67,15 @@ def _record_blocks(blocks: Iterable[TextBlock], errors: str) -> Iterator[records
             yield records.RecordBlock(data, block.source, block.first_line, records.TOKEN_KEYS)
 
 
+def usual_blocks(blocks: Iterable[TextBlock], errors: str) -> Iterator[TextBlock]:
+    """Records of which the tasks of Label Studio have become texts with entities."""
+    for block in blocks:
+        if isinstance(block, records.RecordBlock) and b'"data"' in block.data:
+            data = "".join(map(_usual_line, block.lines(errors))).encode()
+            block = replace(block, data=data)
+        yield block
+
+
 def _usual_line(line: str) -> str:
     try:
         return json.dumps(_usual(parse_json(line))) + "\n"
@@ -84,7 +95,9 @@ def _usual(found: Any) -> Any:
         made = found.get("annotations") or [{}]
         results = made[0].get("result", []) if isinstance(made[0], dict) else []
         values = [one.get("value") for one in results if isinstance(one, dict)]
-        return {**found["data"], "entities": [one for one in values if one and "start" in one]}
+        rest = {name: value for name, value in found.items() if name not in _TASK}
+        entities = [one for one in values if one and "start" in one]
+        return {**rest, **found["data"], "entities": entities}
     return found
 
 
@@ -133,7 +146,8 @@ def _sentence(
 ) -> tuple[list[str], list[str], list[Misplaced]]:
     keys = (key,) if key else TAG_KEYS
     found = next((one for one in keys if one in row.record), None)
-    if isinstance(row.value, list):
+    by_spans = not names and not key and _has_better_spans(row.record, found)
+    if isinstance(row.value, list) and not by_spans:
         if found is None:
             raise NlpkitError(
                 f"{where}: no tags in it", hint=f"`column` with one of {', '.join(row.record)}"
@@ -146,7 +160,7 @@ def _sentence(
         if any(not token or set("\t\r\n") & set(token) for token in tokens):
             raise NlpkitError(f"{where}: a token is empty or has a tab or line end in it")
         return tokens, tags, []
-    text = str(row.value)
+    text = str(row.record["text"] if by_spans else row.value)
     found = next((one for one in ((key,) if key else SPAN_KEYS) if one in row.record), None)
     if found is None:
         raise NlpkitError(
@@ -157,6 +171,13 @@ def _sentence(
         raise NlpkitError(f"{where}: {found} is no list", hint='[[0, 2, "ORG"]]')
     spans = [_span(entity, text, where) for entity in entities]
     return _tagged_text(text, spans, where)
+
+
+def _has_better_spans(record: dict[str, Any], tags: str | None) -> bool:
+    """Whether there are spans beside integers, as ``tag predict --format spans`` fills them in."""
+    has_spans = isinstance(record.get("text"), str) and "entities" in record
+    values = record.get(tags) if tags else None
+    return has_spans and isinstance(values, list) and any(type(one) is int for one in values)
 
 
 def _tags(values: Any, names: list[str], where: str) -> list[str]:
