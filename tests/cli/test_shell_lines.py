@@ -126,16 +126,20 @@ def test_numbers_for_tags_become_names_and_come_out_in_every_form(shell: Shell) 
     assert (first["id"], len(first["tags"])) == (0, 4)  # type: ignore[arg-type]
 
 
-def test_tasks_of_label_studio_are_tagged(shell: Shell, folder: Path) -> None:
+def test_tasks_of_label_studio_and_examples_of_spacy_are_tagged(shell: Shell, folder: Path) -> None:
     value = {"start": 0, "end": 7, "labels": ["PER"]}
-    task = {"id": 9, "data": {"text": "Ann Lee sleeps"}, "annotations": [{"result": []}]}
-    task["annotations"][0]["result"].append({"type": "labels", "value": value})  # type: ignore[index]
-    (folder / "tasks.json").write_text(json.dumps([task] * 4))
+    example = {"id": 9, "data": {"text": "Ann Lee sleeps"}, "annotations": [{"result": []}]}
+    example["annotations"][0]["result"].append({"type": "labels", "value": value})  # type: ignore[index]
+    (folder / "tasks.json").write_text(json.dumps([example] * 4))
     out = shell("""
         nlpkit tag train tasks.json -o tasks -q --epochs 9 --threads 1 --word-dim 8 --hidden 8
         nlpkit tag predict tasks tasks.json -q --format spans | tail -1
+        echo '["Ann Lee sleeps", {"entities": []}]' > old.jsonl
+        nlpkit tag predict tasks old.jsonl -q --format spans
         """)
-    assert json.loads(out) == {"id": 9, "text": "Ann Lee sleeps", "entities": [[0, 7, "PER"]]}
+    task, old = out.splitlines()
+    assert json.loads(old)["entities"] == [[0, 7, "PER"]]
+    assert json.loads(task) == {"id": 9, "text": "Ann Lee sleeps", "entities": [[0, 7, "PER"]]}
 
 
 def test_spans_between_borders_of_tokens_are_counted_and_shown(shell: Shell) -> None:

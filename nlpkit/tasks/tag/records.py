@@ -62,18 +62,22 @@ def _record_blocks(blocks: Iterable[TextBlock], errors: str) -> Iterator[records
             parts = list(records.array_blocks(parts, errors))
         for block in parts:
             data = block.data
-            if not data.lstrip().startswith(b"{") or b'"data"' in data:
+            if _is_unusual(data):
                 data = "".join(map(_usual_line, block.lines(errors))).encode()
             yield records.RecordBlock(data, block.source, block.first_line, records.TOKEN_KEYS)
 
 
 def usual_blocks(blocks: Iterable[TextBlock], errors: str) -> Iterator[TextBlock]:
-    """Records of which the tasks of Label Studio have become texts with entities."""
+    """Records of which tasks of Label Studio and examples of old spaCy are texts with entities."""
     for block in blocks:
-        if isinstance(block, records.RecordBlock) and b'"data"' in block.data:
+        if isinstance(block, records.RecordBlock) and _is_unusual(block.data):
             data = "".join(map(_usual_line, block.lines(errors))).encode()
             block = replace(block, data=data)
         yield block
+
+
+def _is_unusual(data: bytes) -> bool:
+    return not data.lstrip().startswith(b"{") or b'"data"' in data
 
 
 def _usual_line(line: str) -> str:
