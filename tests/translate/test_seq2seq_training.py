@@ -121,7 +121,7 @@ def test_a_faster_machine_gets_a_wider_model_and_a_resumed_run_its_own(
 ) -> None:
     monkeypatch.setattr(train, "FEW", 10)
     monkeypatch.setattr(pick, "FEW", 10)
-    monkeypatch.setattr(pick, "_SYMBOLS", 0)
+    monkeypatch.setattr(pick, "SYMBOLS_AT_MOST", 0)
     small = {"tokenizer": "whitespace", "batch_tokens": 60, "dtype": "float32"}
     settings = TranslateSettings(max_time=1e4, max_iters=1, **small)  # type: ignore[arg-type]
     tokens = sum(len(pair.target.split()) + 1 for pair in digit_pairs(20))

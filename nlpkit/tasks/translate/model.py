@@ -24,6 +24,7 @@ from nlpkit.openmp import CoreSharing
 from nlpkit.tasks.translate.codecs import SideCodec
 from nlpkit.tasks.translate.data import Pair
 from nlpkit.tasks.translate.loops import cut_loops
+from nlpkit.tasks.translate.pick import SYMBOLS_AT_MOST
 from nlpkit.tasks.translate.rerank import rerank
 from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
 from nlpkit.tasks.translate.terms import Term, encode_written, find_terms
@@ -282,7 +283,7 @@ class Translator(modeldir.Model):
         beam = BeamSettings(
             # every number of tokens of terms needs a beam of its own
             beams=max(settings.beams, most + 1 if most else 1),
-            length_penalty=settings.length_penalty,
+            length_penalty=self.length_penalty(settings),
             coverage=settings.coverage,
             no_repeat_ngram=settings.no_repeat_ngram,
             unknown=settings.copy_unknown,
@@ -291,7 +292,14 @@ class Translator(modeldir.Model):
         found = beam_search(self.model, memory, beam, limits, prefix=prefix, constraints=wanted)
         if self.joint is None or settings.beams == 1:
             return found
-        return rerank(self.joint, [row[:-1] for row in rows], found, settings.length_penalty)
+        return rerank(self.joint, [row[:-1] for row in rows], found, beam.length_penalty)
+
+    def length_penalty(self, settings: PredictSettings) -> float:
+        """What was given; characters and phones want the likeliest answer, words a longer one."""
+        if settings.length_penalty is not None:
+            return settings.length_penalty
+        words = isinstance(self.target.tokens, Subwords) or len(self.target) > SYMBOLS_AT_MOST
+        return 1.0 if words else 0.0
 
     def _limits(self, rows: list[list[int]], share: float, prefix: int) -> list[int]:
         """Tokens that each answer may have: in proportion to its source, but no more than the

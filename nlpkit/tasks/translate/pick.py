@@ -44,7 +44,7 @@ TRANSFORMER = (
     Size(384, 4, 32, 0.3),
 )
 FEW, _SOME = 100_000, 1_000_000  # target tokens: with fewer, wide models learn them by heart
-_SYMBOLS = 500  # ids of both sides: characters, phones and features, not words
+SYMBOLS_AT_MOST = 500  # ids of both sides: characters, phones and features, not words
 _ENOUGH = 200_000  # target tokens: with fewer, German inflection was learned better by Muon
 _EACH, _MEMBERS = 8, 4  # epochs from which on more models teach more, and how many at most
 _PATIENT = 60  # epochs of a small Transformer from which on it is ahead of an LSTM
@@ -69,7 +69,7 @@ def is_symbols(ids: int, tokens: int) -> bool:
     With enough tokens a recurrent model is trained by small steps of AdamW, and with time
     there are several models that decide together instead of a wide one.
     """
-    return ids <= _SYMBOLS and tokens >= _ENOUGH
+    return ids <= SYMBOLS_AT_MOST and tokens >= _ENOUGH
 
 
 def sizes(kind: Kind, tokens: int, symbols: bool = False) -> tuple[Size, ...]:

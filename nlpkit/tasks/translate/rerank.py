@@ -45,6 +45,7 @@ def choose_weight(joint: JointNgram, translator: Translator, pairs: Sequence[Pai
 
     settings = PredictSettings()
     settings = replace(settings, nbest=settings.beams)
+    alpha = translator.length_penalty(settings)
     found = translator.predict([pair.source for pair in pairs], settings)
     sources = [row[:-1] for row in translator.encode_sources([pair.source for pair in pairs])]
     logs = _score(joint, sources, [[one.ids for one in every] for every in found])
@@ -53,7 +54,7 @@ def choose_weight(joint: JointNgram, translator: Translator, pairs: Sequence[Pai
         right = 0
         for pair, every, row in zip(pairs, found, logs, strict=True):
             scores = [
-                one.score + log * weight / _penalty(one.ids, settings.length_penalty)
+                one.score + log * weight / _penalty(one.ids, alpha)
                 for one, log in zip(every, row, strict=True)
             ]
             right += every[scores.index(max(scores))].text == pair.target

@@ -198,8 +198,13 @@ class PredictSettings:
         5, "Hypotheses that are followed; 1 is greedy.", low=1, high=200, group=DECODING
     )
     nbest: int = option(1, "Show so many answers, N <= beams.", low=1, high=1000, group=DECODING)
-    length_penalty: float = option(
-        1.0, "Above 0: longer answers; 0: the likeliest.", low=0.0, high=10.0, group=DECODING
+    length_penalty: float | None = option(
+        None,
+        "Above 0: longer answers; 0: the likeliest.",
+        low=0.0,
+        high=10.0,
+        group=DECODING,
+        shown_default="1; 0 of characters and phones",
     )
     coverage: float = option(
         0.0, "Above 0: answers that look at all of the source.", low=0.0, high=10.0, group=DECODING
