@@ -33,8 +33,9 @@ from nlpkit.generate.loop import generate
 from nlpkit.generate.sampling import SamplingSettings
 from nlpkit.pretrained.gpt2 import import_nanogpt
 from nlpkit.tasks.lm.model import GptModel
-from nlpkit.tasks.lm.stream import StreamBatches, windows
+from nlpkit.tasks.lm.stream import windows
 from nlpkit.text.characters import Characters
+from nlpkit.training.batches import RandomWindows
 
 
 def load_nanogpt(folder: str) -> Any:
@@ -61,7 +62,7 @@ def train_nanogpt(nanogpt: Any, train: np.ndarray, validation: np.ndarray, steps
     model = new_nanogpt(nanogpt, n_layer=4, n_head=4, n_embd=128, **sizes)
     with contextlib.redirect_stdout(io.StringIO()):
         optimizer = model.configure_optimizers(0.1, 1e-3, (0.9, 0.99), "cpu")
-    batches = StreamBatches(train, batch_size=12, block_size=64, seed=1)
+    batches = RandomWindows(train, batch_size=12, block_size=64, seed=1)
     started = time.perf_counter()
     for step in range(steps):
         falling = 0.5 + 0.5 * np.cos(np.pi * max(0, step - 100) / max(1, steps - 100))

@@ -13,16 +13,22 @@ is resumed at step n sees the batches it would have seen.
         labels[batch.rows]                                 # what belongs to whole sequences
 
 ``plan`` alone says which rows go together: in order, to predict, and it needs no sequences.
+
+Other data comes by number in the same way: ``PackedBatches`` put several short sequences into a
+row, ``RandomWindows`` and ``Lanes`` cut rows out of one long text.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from nlpkit.errors import NlpkitError
 
 if TYPE_CHECKING:
     import torch
@@ -85,6 +91,24 @@ class Ragged:
         mask = places < lengths[:, None]
         ids = np.full(mask.shape, fill, np.int64)
         ids[mask] = self.ids[(self.starts[chosen, None] + places)[mask]]
+        return Padded(ids, mask)
+
+    def pad_joined(self, groups: Sequence[Sequence[int]], fill: int = 0) -> Padded:
+        """Rows of several sequences, one after the other, padded.
+
+        >>> Ragged([[7, 8, 9], [4], [5]]).pad_joined([[1, 0], [2]]).ids.tolist()
+        [[4, 7, 8, 9], [5, 0, 0, 0]]
+        """
+        chosen = np.fromiter(itertools.chain.from_iterable(groups), np.int64)
+        sizes = np.fromiter(map(len, groups), np.int64, len(groups))
+        lengths = self.lengths[chosen]
+        ends = np.cumsum(lengths)
+        shifts = np.repeat(self.starts[chosen] - (ends - lengths), lengths)
+        row_of = np.repeat(np.arange(len(groups)), sizes)
+        wide = np.bincount(row_of, lengths, len(groups)).astype(np.int64)
+        mask = np.arange(wide.max(initial=0)) < wide[:, None]
+        ids = np.full(mask.shape, fill, np.int64)
+        ids[mask] = self.ids[np.arange(len(shifts)) + shifts]
         return Padded(ids, mask)
 
 
@@ -192,3 +216,134 @@ class Batches:
     def _make(self, epoch: int) -> list[Ids]:
         generator = np.random.default_rng([self.seed, epoch])
         return plan(self.lengths, self.tokens, most_rows=self.most_rows, generator=generator)
+
+
+class PackedBatches:
+    """Batches by number whose rows hold several sequences each, up to ``width`` tokens, so that
+    hardly anything is padding; a column for what is read and one for what each token should say.
+
+    Without ``width`` a row is one sequence, and sequences of like length stand in a batch.
+
+    >>> sentences, ends = [[1, 2], [3], [4]], [[2, 0], [0], [0]]
+    >>> batches = PackedBatches(sentences, ends, width=2, batch_size=1, seed=1)
+    >>> batches.per_epoch, sorted(idx.tolist() for idx, _ in (batches[0], batches[1]))
+    (2, [[[1, 2]], [[3, 4]]])
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],
+        *,
+        width: int | None,
+        batch_size: int,
+        seed: int,
+        fill: int = -1,  # a target that does not count
+    ) -> None:
+        self._inputs, self._targets = Ragged(inputs), Ragged(targets)
+        self._width, self._seed, self._fill = width, seed, fill
+        self.lengths = self._inputs.lengths
+        count = len(inputs) if width is None else -(-int(self.lengths.sum()) // width)
+        self.per_epoch = max(1, round(count / batch_size))
+        self._epoch = functools.lru_cache(maxsize=2)(self._make)
+
+    def __getitem__(self, number: int) -> tuple[Ids, Ids]:
+        """What is read and what should be said, (B, T) each."""
+        epoch, place = divmod(number, self.per_epoch)
+        rows = self._epoch(epoch)[place]
+        return self._inputs.pad_joined(rows).ids, self._targets.pad_joined(rows, self._fill).ids
+
+    def _make(self, epoch: int) -> list[list[list[int]]]:
+        """Batches of an epoch, each a list of rows, each a list of sequences."""
+        random = np.random.default_rng([self._seed, epoch])
+        order = random.permutation(len(self.lengths))
+        if self._width is None:
+            order = order[np.argsort(self.lengths[order], kind="stable")]
+            rows = [[int(i)] for i in order]
+        else:
+            rows = pack(self.lengths[order].tolist(), self._width)
+            rows = [[int(order[i]) for i in row] for row in rows]
+            random.shuffle(rows)
+        cuts = [round(i * len(rows) / self.per_epoch) for i in range(self.per_epoch + 1)]
+        batches = [rows[a:b] for a, b in itertools.pairwise(cuts)]
+        random.shuffle(batches)
+        return batches
+
+
+def pack(lengths: Sequence[int], width: int) -> list[list[int]]:
+    """Put items into rows of a width, each into the fullest row that still has room for it.
+
+    >>> pack([3, 5, 2, 4], 7)
+    [[0, 3], [1, 2]]
+    """
+    rows: list[list[int]] = []
+    with_room: list[list[int]] = [[] for _ in range(width + 1)]  # rows by the room left in them
+    for item, length in enumerate(lengths):
+        room = next((room for room in range(length, width + 1) if with_room[room]), width)
+        if with_room[room]:
+            row = with_room[room].pop()
+        else:
+            row = len(rows)
+            rows.append([])
+        rows[row].append(item)
+        with_room[room - length].append(row)
+    return rows
+
+
+class RandomWindows:
+    """Batches by number: windows (B, T) at random places of a text and, one further on, their
+    targets."""
+
+    def __init__(self, ids: np.ndarray, *, batch_size: int, block_size: int, seed: int) -> None:
+        self._ids, self._seed = ids, seed
+        self._batch, self._block = batch_size, block_size
+
+    def __getitem__(self, number: int) -> tuple[torch.Tensor, torch.Tensor]:
+        random = np.random.default_rng([self._seed, number])
+        places = random.integers(0, len(self._ids) - self._block, self._batch)
+        return cut_windows(self._ids, places, self._block)
+
+
+class Lanes:
+    """Batches by number: the next block (B, T) of every lane, and its targets, one further on.
+
+    A text is cut into as many lanes as a batch has rows, each read from its beginning to its end.
+
+    >>> lanes = Lanes(np.arange(20), batch_size=2, block_size=4, seed=1)
+    >>> [lanes[n][0][0].tolist() for n in range(2)]
+    [[0, 1, 2, 3], [4, 5, 6, 7]]
+    """
+
+    def __init__(self, ids: np.ndarray, *, batch_size: int, block_size: int, seed: int) -> None:
+        self._ids, self._block = ids, block_size
+        self.lane = (len(ids) - 1) // batch_size
+        if self.lane < block_size:
+            raise NlpkitError(
+                f"{len(ids):,} tokens are too few for {batch_size} lanes of {block_size}",
+                hint="more text, a smaller `batch_size` or a smaller `block_size`",
+            )
+        self._begins = np.arange(batch_size) * self.lane
+        self.per_epoch = self.lane // block_size
+
+    def __getitem__(self, number: int) -> tuple[torch.Tensor, torch.Tensor]:
+        start = number % self.per_epoch * self._block
+        return cut_windows(self._ids, self._begins + start, self._block)
+
+    def is_fresh(self, number: int) -> bool:
+        """Whether a batch begins its lanes: there is no state to go on from."""
+        return number % self.per_epoch == 0
+
+
+def cut_windows(
+    ids: np.ndarray, places: ArrayLike, length: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Windows (B, T) of a text that begin at ``places``, and the tokens that follow each of theirs.
+
+    >>> [part.tolist() for part in cut_windows(np.arange(9), [0, 4], 3)]
+    [[[0, 1, 2], [4, 5, 6]], [[1, 2, 3], [5, 6, 7]]]
+    """
+    import torch
+
+    rows = ids[np.asarray(places)[:, None] + np.arange(length + 1)].astype(np.int64)
+    batch = torch.from_numpy(rows)  # (B, T + 1)
+    return batch[:, :-1], batch[:, 1:]

@@ -26,12 +26,13 @@ from nlpkit.models.settings import ModelSettings
 from nlpkit.tasks.lm.attention import attention_records
 from nlpkit.tasks.lm.model import GptModel, TextScore
 from nlpkit.tasks.lm.settings import GptSettings
-from nlpkit.tasks.lm.stream import StreamBatches, split_stream, tokenize_stream, windows
+from nlpkit.tasks.lm.stream import split_stream, tokenize_stream, windows
 from nlpkit.tasks.lm.train import new_model, prepare_training, stream_loss
 from nlpkit.text.characters import Characters
 from nlpkit.text.codec import Bytes, TextStream, check_sizes
 from nlpkit.text.subwords import END_OF_TEXT, Subwords
 from nlpkit.textio import TextBlock
+from nlpkit.training.batches import RandomWindows
 
 # --- the stream ---------------------------------------------------------------------------------
 
@@ -63,7 +64,7 @@ def test_empty_and_short_texts_are_refused(tmp_path: Path) -> None:
 
 def test_batches_depend_on_seed_and_number() -> None:
     ids = np.arange(1000)
-    batches = StreamBatches(ids, batch_size=3, block_size=8, seed=1)
+    batches = RandomWindows(ids, batch_size=3, block_size=8, seed=1)
     idx, targets = batches[5]
     assert idx.shape == (3, 8)
     assert torch.equal(idx + 1, targets)

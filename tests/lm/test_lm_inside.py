@@ -32,7 +32,7 @@ from nlpkit.tasks.lm.examples import (
     read_examples,
 )
 from nlpkit.tasks.lm.inspect import gate_arrays, head_roles, position_table, step_records
-from nlpkit.tasks.lm.lanes import CarriedState, LaneBatches, lane_loss
+from nlpkit.tasks.lm.lanes import CarriedState, lane_loss
 from nlpkit.tasks.lm.model import TextModel
 from nlpkit.tasks.lm.neurons import (
     find_neurons,
@@ -43,6 +43,7 @@ from nlpkit.tasks.lm.neurons import (
 from nlpkit.tasks.lm.novelty import Windows
 from nlpkit.tasks.lm.score import stream_losses
 from nlpkit.text.characters import Characters
+from nlpkit.training.batches import Lanes
 
 SMALL = {"vocab_size": 9, "dim": 8, "layers": 2, "block_size": 8, "heads": 2}
 
@@ -153,7 +154,7 @@ def test_a_state_that_is_carried_makes_blocks_as_good_as_one_long_text() -> None
     model = model_of("lstm")
     assert isinstance(model, Recurrent)
     text = ids(65)
-    lanes = LaneBatches(text, batch_size=1, block_size=8, seed=1)
+    lanes = Lanes(text, batch_size=1, block_size=8, seed=1)
     carried = CarriedState(model, 1)
     losses = [
         float(carried.loss(model, *lanes[n], fresh=lanes.is_fresh(n)))
@@ -163,7 +164,7 @@ def test_a_state_that_is_carried_makes_blocks_as_good_as_one_long_text() -> None
     assert np.mean(losses) == pytest.approx(float(whole.mean()), abs=1e-5)
     assert lane_loss(model, text, rows=1) == pytest.approx(float(whole.mean()), abs=1e-5)
     with pytest.raises(NlpkitError, match="too few"):
-        LaneBatches(text, batch_size=32, block_size=8, seed=1)
+        Lanes(text, batch_size=32, block_size=8, seed=1)
 
 
 def test_recurrent_dropout_changes_training_and_nothing_else() -> None:

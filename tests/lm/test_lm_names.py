@@ -17,7 +17,7 @@ from nlpkit.errors import NlpkitError
 from nlpkit.generate.sampling import SamplingSettings
 from nlpkit.models.settings import MODEL_NAMES
 from nlpkit.tasks.names import pattern as namepattern
-from nlpkit.tasks.names.data import Alphabet, Name, NameBatches, pack, parse_names, split_names
+from nlpkit.tasks.names.data import Alphabet, Name, NameBatches, parse_names, split_names
 from nlpkit.tasks.names.model import NamesModel
 from nlpkit.tasks.names.pattern import NamePattern, fewest_characters
 from nlpkit.tasks.names.report import compare, nearest_name
@@ -25,6 +25,7 @@ from nlpkit.tasks.names.sample import Constraints, sample_names
 from nlpkit.tasks.names.settings import NamesSettings
 from nlpkit.tasks.names.train import NamesRun
 from nlpkit.text.characters import Characters
+from nlpkit.training.batches import pack
 
 STEMS = ["Mar", "Mas", "Val", "Alz", "Ber", "Con", "Dol", "Fer"]
 ENDS = ["ia", "ina", "ó", "a", "et", "ís d'", "vidrera, riera de"]

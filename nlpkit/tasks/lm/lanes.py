@@ -13,38 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nlpkit.errors import NlpkitError
 from nlpkit.models.recurrent import Recurrent, StateCache
-
-
-class LaneBatches:
-    """Batches by number: the next block (B, T) of every lane, and its targets, one further on.
-
-    >>> lanes = LaneBatches(np.arange(20), batch_size=2, block_size=4, seed=1)
-    >>> [lanes[n][0][0].tolist() for n in range(2)]
-    [[0, 1, 2, 3], [4, 5, 6, 7]]
-    """
-
-    def __init__(self, ids: np.ndarray, *, batch_size: int, block_size: int, seed: int) -> None:
-        self._ids, self._block, self._seed = ids, block_size, seed
-        self.lane = (len(ids) - 1) // batch_size
-        if self.lane < block_size:
-            raise NlpkitError(
-                f"{len(ids):,} tokens are too few for {batch_size} lanes of {block_size}",
-                hint="more text, a smaller `batch_size` or a smaller `block_size`",
-            )
-        self._begins = np.arange(batch_size) * self.lane
-        self.per_epoch = self.lane // block_size
-
-    def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
-        start = number % self.per_epoch * self._block
-        places = self._begins[:, None] + start + np.arange(self._block + 1)
-        batch = torch.from_numpy(self._ids[places].astype(np.int64))  # (B, T + 1)
-        return batch[:, :-1], batch[:, 1:]
-
-    def is_fresh(self, number: int) -> bool:
-        """Whether a batch begins its lanes: there is no state to go on from."""
-        return number % self.per_epoch == 0
+from nlpkit.training.batches import cut_windows
 
 
 class CarriedState(nn.Module):
@@ -80,12 +50,10 @@ def lane_loss(
     rows = max(1, min(rows, (len(ids) - 1) // 64))
     lane = (len(ids) - 1) // rows
     length = lane if at_most is None else max(1, min(lane, at_most // rows))
-    begins = np.arange(rows)[:, None] * lane
+    begins = np.arange(rows) * lane
     cache = model.new_cache(rows)
     total = 0.0
     for start in range(0, length, 256):
-        stop = min(start + 256, length)
-        batch = torch.from_numpy(ids[begins + np.arange(start, stop + 1)].astype(np.int64))
-        batch = batch.to(device)
-        total += float(model.token_losses(batch[:, :-1], batch[:, 1:], cache).sum())
+        idx, targets = cut_windows(ids, begins + start, min(256, length - start))
+        total += float(model.token_losses(idx.to(device), targets.to(device), cache).sum())
     return total / (rows * length)

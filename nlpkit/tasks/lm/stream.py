@@ -24,7 +24,7 @@ from nlpkit.text.subwords import Subwords
 from nlpkit.text.word_codec import KINDS as WORD_KINDS
 from nlpkit.text.word_codec import Words
 from nlpkit.textio import TextBlock
-from nlpkit.training.batches import Batches
+from nlpkit.training.batches import Batches, cut_windows
 
 _CHUNK = 1 << 22  # ids worked on at a time
 
@@ -143,21 +143,6 @@ def split_stream(
     return train, validation
 
 
-class StreamBatches:
-    """Batches by number: windows (B, T) and, one further on, their targets."""
-
-    def __init__(self, ids: np.ndarray, *, batch_size: int, block_size: int, seed: int) -> None:
-        self._ids, self._seed = ids, seed
-        self._batch, self._block = batch_size, block_size
-
-    def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
-        random = np.random.default_rng([self._seed, number])
-        places = random.integers(0, len(self._ids) - self._block, self._batch)
-        rows = self._ids[places[:, None] + np.arange(self._block + 1)].astype(np.int64)
-        batch = torch.from_numpy(rows)  # (B, T + 1)
-        return batch[:, :-1], batch[:, 1:]
-
-
 class TargetBatches:
     """Batches of sequences of like length with their targets, padded; -1 is no target."""
 
@@ -225,9 +210,6 @@ def windows(
         places = places[np.linspace(0, len(places) - 2, at_most).astype(int)]
     whole = places[places + block_size < len(ids)]
     for start in range(0, len(whole), batch_size):
-        chosen = whole[start : start + batch_size, None] + np.arange(block_size + 1)
-        batch = torch.from_numpy(ids[chosen].astype(np.int64))
-        yield batch[:, :-1], batch[:, 1:]
+        yield cut_windows(ids, whole[start : start + batch_size], block_size)
     if len(whole) < len(places):
-        rest = torch.from_numpy(ids[places[-1] :].astype(np.int64))[None]
-        yield rest[:, :-1], rest[:, 1:]
+        yield cut_windows(ids, places[-1:], len(ids) - 1 - int(places[-1]))

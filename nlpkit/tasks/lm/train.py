@@ -19,11 +19,12 @@ from nlpkit.models.ngram_text import NGramText
 from nlpkit.models.recurrent import Recurrent
 from nlpkit.models.settings import Recipe
 from nlpkit.tasks.lm.gradients import gradient_flow
-from nlpkit.tasks.lm.lanes import CarriedState, LaneBatches, lane_loss
+from nlpkit.tasks.lm.lanes import CarriedState, lane_loss
 from nlpkit.tasks.lm.score import stream_losses
 from nlpkit.tasks.lm.settings import ResolvedGpt, ResolvedLm
-from nlpkit.tasks.lm.stream import LineBatches, StreamBatches, TargetBatches, windows
+from nlpkit.tasks.lm.stream import LineBatches, TargetBatches, windows
 from nlpkit.text.codec import Codec
+from nlpkit.training.batches import Lanes, RandomWindows
 from nlpkit.training.distributed import Processes, Synchronized
 from nlpkit.training.loop import Trainer
 
@@ -90,7 +91,7 @@ def prepare_training(
 
 def make_trainer(
     model: LanguageModel,
-    data: TargetBatches | StreamBatches | LaneBatches,
+    data: TargetBatches | RandomWindows | Lanes,
     settings: ResolvedGpt,
     processes: Processes,
     evaluate: Callable[[], float] | None,
@@ -107,7 +108,7 @@ def make_trainer(
     trained: Any = torch.compile(model) if settings.compile else model
     trained = processes.wrap(trained)
     kept: nn.Module = model
-    if isinstance(data, LaneBatches):
+    if isinstance(data, Lanes):
         assert isinstance(model, Recurrent)
         kept = CarriedState(model, settings.batch_size)
     return Trainer(
@@ -126,7 +127,7 @@ def _data(
     settings: ResolvedGpt,
     processes: Processes,
     mark: int | None,
-) -> StreamBatches | LaneBatches | LineBatches:
+) -> RandomWindows | Lanes | LineBatches:
     """Lines where texts are independent, lanes for a state that is carried on, else windows."""
     sizes = {"batch_size": settings.batch_size, "block_size": model.settings.block_size}
     if mark is not None:
@@ -134,20 +135,20 @@ def _data(
     if isinstance(model, Recurrent):
         share = len(train) // processes.count
         own = train[processes.rank * share : (processes.rank + 1) * share]
-        return LaneBatches(own, seed=settings.seed, **sizes)
-    return StreamBatches(train, seed=settings.seed, **sizes)
+        return Lanes(own, seed=settings.seed, **sizes)
+    return RandomWindows(train, seed=settings.seed, **sizes)
 
 
 def _batch_loss(
     trained: Any,
     kept: nn.Module,
-    data: TargetBatches | StreamBatches | LaneBatches,
+    data: TargetBatches | RandomWindows | Lanes,
     processes: Processes,
 ) -> Callable[[int], tuple[Tensor, int]]:
     device = next(kept.parameters()).device
 
     def batch_loss(number: int) -> tuple[Tensor, int]:
-        if isinstance(data, LaneBatches):
+        if isinstance(data, Lanes):
             assert isinstance(kept, CarriedState)
             idx, targets = data[number]
             fresh = data.is_fresh(number)

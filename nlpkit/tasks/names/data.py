@@ -6,8 +6,6 @@ trained on as ``start c1 c2 ... cn`` with targets ``c1 c2 ... cn 0``: 0 also mea
 
 from __future__ import annotations
 
-import functools
-import itertools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
 from nlpkit.text.characters import Characters
 from nlpkit.text.records import RecordText
+from nlpkit.training.batches import PackedBatches
 
 END = 0
 _PACKED_LENGTH = 32  # positions in a row that holds several names
@@ -143,8 +142,8 @@ class Alphabet(Characters):
         return self.labels.index(label)
 
 
-class NameBatches:
-    """Batches of names by number: the same seed and number give the same batch.
+class NameBatches(PackedBatches):
+    """Batches of names by number, (B, T) ids and targets; -1 is nothing to predict.
 
     >>> names = parse_names(["Anna", "Bob", "Eve", "Jo"])
     >>> batches = NameBatches(names, Alphabet.from_names(names), batch_size=2, packed=True, seed=1)
@@ -163,73 +162,11 @@ class NameBatches:
         seed: int,
     ) -> None:
         rows = [[alphabet.start(name.label), *alphabet.encode(name.text), END] for name in names]
-        self.lengths = np.array([len(row) - 1 for row in rows])
-        self.longest = int(self.lengths.max())
-        self._ids = np.concatenate([np.array(row) for row in rows])
-        self._offsets = np.concatenate([[0], np.cumsum(self.lengths + 1)])[:-1]
-        self._seed, self._packed = seed, packed
-        self._width = max(_PACKED_LENGTH, self.longest) if packed else self.longest
-        tokens = int(self.lengths.sum())
-        count = -(-tokens // self._width) if packed else len(rows)
-        self.per_epoch = max(1, round(count / batch_size))
-        self._epoch = functools.lru_cache(maxsize=2)(self._make_epoch)
-
-    def __getitem__(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Ids and targets (B, T) of a batch; a target of -1 is nothing to predict."""
-        epoch, place = divmod(number, self.per_epoch)
-        return self._fill(self._epoch(epoch)[place])
-
-    def _make_epoch(self, epoch: int) -> list[list[list[int]]]:
-        """Batches of an epoch, each a list of rows, each a list of names."""
-        random = np.random.default_rng([self._seed, epoch])
-        order = random.permutation(len(self.lengths))
-        if self._packed:
-            rows = pack(self.lengths[order].tolist(), self._width)
-            rows = [[int(order[i]) for i in row] for row in rows]
-            random.shuffle(rows)
-        else:
-            # equal lengths beside each other, so that little is padding
-            by_length = order[np.argsort(self.lengths[order], kind="stable")]
-            rows = [[int(i)] for i in by_length]
-        cuts = [round(i * len(rows) / self.per_epoch) for i in range(self.per_epoch + 1)]
-        batches = [rows[a:b] for a, b in itertools.pairwise(cuts)]
-        random.shuffle(batches)
-        return batches
-
-    def _fill(self, rows: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-        members = np.array([i for row in rows for i in row])
-        lengths = self.lengths[members]
-        row_of = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-        width = int(np.bincount(row_of, lengths).max())
-        ends = np.cumsum(lengths)
-        row_lengths = np.bincount(row_of, lengths, len(rows)).astype(int)
-        row_starts = np.repeat(np.cumsum(row_lengths) - row_lengths, np.bincount(row_of))
-        columns = ends - lengths - row_starts  # of each name in its row
-        within = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
-        source = np.repeat(self._offsets[members], lengths) + within
-        target = np.repeat(row_of * width + columns, lengths) + within
-        idx = np.zeros(len(rows) * width, dtype=np.int64)
-        targets = np.full(len(rows) * width, -1, dtype=np.int64)
-        idx[target] = self._ids[source]
-        targets[target] = self._ids[source + 1]
-        return idx.reshape(len(rows), width), targets.reshape(len(rows), width)
-
-
-def pack(lengths: Sequence[int], width: int) -> list[list[int]]:
-    """Put items into rows of a width, each into the fullest row that still has room for it.
-
-    >>> pack([3, 5, 2, 4], 7)
-    [[0, 3], [1, 2]]
-    """
-    rows: list[list[int]] = []
-    with_room: list[list[int]] = [[] for _ in range(width + 1)]  # rows by the room left in them
-    for item, length in enumerate(lengths):
-        room = next((room for room in range(length, width + 1) if with_room[room]), width)
-        if with_room[room]:
-            row = with_room[room].pop()
-        else:
-            row = len(rows)
-            rows.append([])
-        rows[row].append(item)
-        with_room[room - length].append(row)
-    return rows
+        self.longest = max(map(len, rows)) - 1
+        super().__init__(
+            [row[:-1] for row in rows],
+            [row[1:] for row in rows],
+            width=max(_PACKED_LENGTH, self.longest) if packed else None,
+            batch_size=batch_size,
+            seed=seed,
+        )
