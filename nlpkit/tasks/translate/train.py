@@ -104,7 +104,7 @@ class TranslateRun(Run):
         self.symbols = settings.model in recurrent and is_symbols(ids, self.tokens)
         self.batch_tokens = settings.pick_batch(self.tokens, self.symbols)
         self.tuning = self._hold_out([pair for pair, fits in zip(kept, short, strict=True) if fits])
-        self.worth: list[float] = []  # how many of them were right by each weight of the counts
+        self.worth: tuple[float, float] | None = None  # of these right without counts, and with
         self.speed = 0.0  # multiply-adds a second, if it had to be measured
         self.picked = self._pick()
         self.model = self._make_model()
@@ -353,7 +353,7 @@ class TranslateRun(Run):
         )
         self.outcome = "" if measured is None else f"held-out {self.show_heldout(measured)}; "
         if self.worth:
-            alone, best = self.worth[0], max(self.worth)
+            alone, best = self.worth
             self.outcome += (
                 f"with a joint n-gram model {best:.1%} of {len(self.tuning)} held-out pairs are "
                 f"exact, {alone:.1%} without: it is {'used' if joint else 'left out'}; "
