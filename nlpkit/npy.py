@@ -9,15 +9,13 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.schema import AGAIN
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(

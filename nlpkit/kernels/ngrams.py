@@ -11,14 +11,10 @@ its root, ends a search and not the program.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.kernels.compiling import kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 PROBABILITY, BACKOFF, FIRST, SUFFIX = 0, 1, 2, 3
 _DIGIT = 11  # bits that a pass of the radix sort looks at

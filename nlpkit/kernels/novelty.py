@@ -5,14 +5,10 @@ The table has the windows of one text; the other, which may be long, is only rea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.kernels.compiling import kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _SPREAD = np.uint64(0xD6E8FEB86659FD93)

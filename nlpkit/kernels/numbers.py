@@ -13,14 +13,10 @@ Importing this module imports numba: only a large file is worth it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.kernels.compiling import kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _POWERS_OF_TEN = np.array([10.0**n for n in range(23)])
 _MOST_DIGITS = 18  # so that digits add up in an int64 without overflow

@@ -10,15 +10,12 @@ lists of strings, see ``word2vec.store``) and any decision about which words to 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.kernels.compiling import kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 LINE_END = -1  # stands between the ids of two lines
 

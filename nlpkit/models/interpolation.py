@@ -9,18 +9,14 @@ maximisation: on the text that was counted the longest n-grams would always win.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.kernels import ngrams
 from nlpkit.kernels.ngrams import BACKOFF, PROBABILITY, SUFFIX
 from nlpkit.models.kneser_ney import Trie, TrieBuilder
 from nlpkit.models.kneser_ney_counts import Level, Scratch, count_levels
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _ROUNDS = 30  # of expectation maximisation; weights change by less than a thousandth long before
 _MOST_WORDS = 1 << 20  # of the held-out text, to learn a handful of weights

@@ -19,17 +19,15 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError, NlpkitWarning
 from nlpkit.models.kneser_ney import HIGHEST_ORDER, Trie, kneser_ney
 from nlpkit.training.batches import Ragged
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MOST = 3  # target tokens of a unit
 NEVER = -1e3  # the log-probability of a pair that no units can make

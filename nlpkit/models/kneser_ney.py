@@ -17,9 +17,10 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit import modeldir
 from nlpkit.errors import NlpkitError, NlpkitWarning
@@ -28,9 +29,6 @@ from nlpkit.kernels.ngrams import BACKOFF, FIRST, PROBABILITY, SUFFIX
 from nlpkit.models.kneser_ney_counts import Level, Scratch, count_levels
 from nlpkit.npy import read_array
 from nlpkit.schema import AGAIN
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 HIGHEST_ORDER = 6
 _WORDS, _NODES = "words.npy", "nodes.npy"

@@ -14,15 +14,13 @@ import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.kernels import ngrams
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MEMORY = 1 << 27  # bytes that sorting may take, unless told
 _LEAST_RUN = 1024  # positions

@@ -15,18 +15,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.kernels.ngrams import BACKOFF, FIRST, PROBABILITY
 from nlpkit.models.kneser_ney import HIGHEST_ORDER, Trie, TrieBuilder
 from nlpkit.models.kneser_ney_counts import Level, Scratch
 from nlpkit.schema import plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 _MARK, _UNKNOWN = 0, 1

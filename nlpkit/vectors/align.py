@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError, plural
 from nlpkit.vectors.settings import AlignSettings
 from nlpkit.vectors.store import Vectors, unit_rows
 from nlpkit.vectors.words import ListedWords
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
+Floats = NDArray[np.float32]
 
 _ROWS_AT_ONCE = 1024
 

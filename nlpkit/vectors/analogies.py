@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
@@ -15,9 +16,6 @@ from nlpkit.vectors import query
 from nlpkit.vectors.settings import EVALUATION, EvaluationSettings
 from nlpkit.vectors.store import Vectors
 from nlpkit.vectors.transform import folded
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _UNKNOWN, _WRONG, _RIGHT = -1, 0, 1
 TOTAL = "total"

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit import textio
 from nlpkit.kernels.compiling import kernel
 from nlpkit.vectors.counts import weights_of_distances
 from nlpkit.vectors.settings import CountSettings
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Keys = NDArray[np.int64]
+Keys = NDArray[np.int64]
 
 MEMORY_LIMIT = 1 << 30  # bytes for the table
 _FIRST_SLOTS = 1 << 16

@@ -8,15 +8,13 @@ values enter with exponent 1/2.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.settings import COUNTS, CountSettings, Weighting
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _WORDS_AT_ONCE = 1 << 21  # of the corpus; bounds the memory for pairs
 

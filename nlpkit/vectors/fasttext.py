@@ -14,9 +14,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.ngrams import NgramVectors, TrainedRows, word_vectors
@@ -24,10 +25,7 @@ from nlpkit.vectors.quantised import read_quantised
 from nlpkit.vectors.source import Source
 from nlpkit.vectors.store import Vectors
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
+Floats = NDArray[np.float32]
 
 _MAGIC_NUMBER = 793712314
 MAGIC = struct.pack("<i", _MAGIC_NUMBER)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError
@@ -25,10 +26,7 @@ from nlpkit.vectors.settings import parse_lengths
 from nlpkit.vectors.store import Vectors, row_norms
 from nlpkit.vectors.words import StoredWords
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
+Floats = NDArray[np.float32]
 
 VOCAB = "vocab.tsv"
 MATRIX = "vectors.npy"

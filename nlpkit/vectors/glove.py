@@ -17,9 +17,10 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
@@ -28,10 +29,7 @@ from nlpkit.memory import check_memory
 from nlpkit.vectors.cooccurrence import MEMORY_LIMIT, PairCounter
 from nlpkit.vectors.settings import CountSettings
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
+Floats = NDArray[np.float32]
 
 _SHARD = 1 << 18  # pairs
 _RECORD = np.dtype([("word", "i4"), ("near", "i4"), ("log", "f4"), ("weight", "f4")])

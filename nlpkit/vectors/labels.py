@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 # Where a label may stand, as shares of its width and height from the point to its middle: right,
 # left, above, below, then the corners; then the same a little farther away.

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.text.pipeline import ENGLISH_STOPWORDS
 from nlpkit.vectors.store import unit_rows
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 KMEANS_ROUNDS = 100
 

@@ -10,15 +10,12 @@ import html
 import json
 from collections.abc import Sequence
 from importlib import resources
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.vectors.marks import COLOURS, group_numbers
 from nlpkit.vectors.store import Neighbour, unit_rows
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _TITLE = "{{title}}"
 _DATA = "{{data}}"

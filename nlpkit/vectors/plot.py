@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.plots import check_picture, figure, save_figure
 from nlpkit.vectors.labels import place_labels
 from nlpkit.vectors.marks import COLOURS, group_numbers
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _GAP = 4.0  # points between a dot and its label
 _INK, _DOT, _FAINT = "#1f2430", "#2a78c2", "#b5bac4"

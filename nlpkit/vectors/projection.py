@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.settings import PLOT, Projection
 from nlpkit.vectors.store import unit_rows
 from nlpkit.vectors.transform import principal_axes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MOST_TRIED = 300  # words for which a page has every method, asked for or not
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.memory import check_memory
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nlpkit.vectors.fasttext import Reader
 
 CENTROIDS = 256

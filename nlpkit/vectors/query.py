@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.search import QUERIES_AT_ONCE, ScoreBlock, best_rows
 from nlpkit.vectors.settings import QUERY, AnalogyMethod, Metric
 from nlpkit.vectors.store import Neighbour, Vectors, unit_rows
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
+Floats = NDArray[np.float32]
 
 Question = tuple[Sequence[str], Sequence[str]]  # words to add up, words to take away
 

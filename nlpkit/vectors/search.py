@@ -9,12 +9,9 @@ costs little beside the products.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 # (start, stop) -> scores (queries, stop - start), the higher the better
 ScoreBlock = Callable[[int, int], "NDArray[np.float32]"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
@@ -22,9 +23,6 @@ from nlpkit.vectors import query
 from nlpkit.vectors.settings import EVALUATION
 from nlpkit.vectors.store import Vectors
 from nlpkit.vectors.transform import folded
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,17 @@ import math
 import os
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.search import QUERIES_AT_ONCE, ScoreBlock, best_rows
 from nlpkit.vectors.settings import QUERY, AnalogyMethod, Metric, VectorFormat
 from nlpkit.vectors.words import ListedWords, Words, close_spellings
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
+Floats = NDArray[np.float32]
 
 _BLOCK_ROWS = 1 << 14
 _QUERIES_IN_CACHE = 32

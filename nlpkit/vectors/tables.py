@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit import modeldir, schema
 from nlpkit.errors import NlpkitError, with_article
@@ -20,9 +21,6 @@ from nlpkit.registry import CLASSIFIER, GPT, NAMES, TAGGER
 from nlpkit.text.vocab import Vocab, on_one_line
 from nlpkit.vectors.store import Vectors
 from nlpkit.vectors.words import ListedWords
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _BYTES = 256
 

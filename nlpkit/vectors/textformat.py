@@ -14,18 +14,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError, plural
 from nlpkit.parallel import available_cores, ordered_map
 from nlpkit.vectors.source import Source
 from nlpkit.vectors.store import Vectors
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 BLOCK_BYTES = 1 << 22
 KERNEL_FROM_BYTES = 1 << 24  # below this size the kernel's import takes longer than it saves

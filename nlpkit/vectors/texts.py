@@ -9,18 +9,16 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.vectors import query
 from nlpkit.vectors.settings import Metric, TextMethod, TextSettings
 from nlpkit.vectors.store import Vectors, unit_rows
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
+Floats = NDArray[np.float32]
 
 FIRST_TEXTS = 10_000  # from which the common component is estimated
 TEXTS_AT_ONCE = 1024

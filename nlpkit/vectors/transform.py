@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.settings import MergeMethod
 from nlpkit.vectors.store import Vectors, unit_rows
 from nlpkit.vectors.words import ListedWords
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _BLOCK_ROWS = 1 << 14
 

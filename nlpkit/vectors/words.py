@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.text.vocab import ESCAPED, parse_entry
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _NEWLINE = ord("\n")
 # a search costs milliseconds, a dictionary of all words some tenths of a second

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.kernels.compiling import kernel
 from nlpkit.word2vec.tiles import (
@@ -39,11 +40,9 @@ from nlpkit.word2vec.tiles import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nlpkit.word2vec.tiles import Floats
 
-    Ints = NDArray[np.int32]
+Ints = NDArray[np.int32]
 
 _ONE = np.float32(1.0)
 _SPARE = 16  # tiles and vectors may reach this far over the edge of a block

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.word2vec.blocks import Steps, Workspace, make_workspace
 from nlpkit.word2vec.config import Arch, Loss, Word2VecConfig
@@ -18,8 +19,6 @@ from nlpkit.word2vec.store import LONGEST_SENTENCE, IdStore
 from nlpkit.word2vec.tiles import ROWS, aligned_zeros, padded
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nlpkit.word2vec.tiles import Floats
 
 # Centre words to a block. Longer blocks read fewer rows, but all steps of a block start from the

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.kernels.compiling import kernel
 from nlpkit.word2vec.blocks import (
@@ -25,11 +26,9 @@ from nlpkit.word2vec.kernels import Chunk, is_measured, next_noise, read_chunk
 from nlpkit.word2vec.tiles import noise_steps, scores, softplus, true_steps
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nlpkit.word2vec.tiles import Floats
 
-    Ints = NDArray[np.int32]
+Ints = NDArray[np.int32]
 
 
 @kernel(fastmath=True, error_model="numpy")

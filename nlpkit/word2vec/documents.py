@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.kernels.compiling import kernel
@@ -13,9 +14,6 @@ from nlpkit.kernels.wordcount import LINE_END
 from nlpkit.text.records import RecordBlock, Row, lines_of, rows_of, text_of
 from nlpkit.text.vocab import on_one_line
 from nlpkit.textio import TextBlock
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.vectors.settings import parse_lengths
@@ -12,8 +13,6 @@ from nlpkit.word2vec.config import Word2VecConfig
 from nlpkit.word2vec.store import IdStore
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nlpkit.vectors.ngrams import NgramVectors
     from nlpkit.word2vec.subwords import NgramTable
 

@@ -17,6 +17,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.kernels.compiling import kernel
 from nlpkit.word2vec.blocks import Steps, Workspace, change_rows
@@ -25,8 +26,6 @@ from nlpkit.word2vec.kernels import Chunk, read_chunk
 from nlpkit.word2vec.tiles import ROWS, add_products, add_row, clear, copy_row, scores, sigmoid
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nlpkit.word2vec.tiles import Floats
 
 _ONE = np.float32(1.0)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.kernels.compiling import kernel
@@ -25,11 +26,9 @@ from nlpkit.training.distributed import Processes
 from nlpkit.word2vec.replicas import merge_weights
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nlpkit.word2vec.tiles import Floats
 
-    Halves = NDArray[np.uint16]  # bfloat16, of which numpy knows nothing
+Halves = NDArray[np.uint16]  # bfloat16, of which numpy knows nothing
 
 WORDS_PER_ROW = 20  # that a process trains on between two exchanges, for each row to be sent
 ROUNDS_PER_EPOCH = 2  # at least; with one, quality falls

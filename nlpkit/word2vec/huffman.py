@@ -6,14 +6,12 @@ root to the word. Frequent words are near the root, so the average path is as sh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.kernels.compiling import kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class HuffmanTree(NamedTuple):

@@ -13,14 +13,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.kernels.compiling import kernel
 from nlpkit.word2vec.blocks import Steps, Workspace, cbow_block, skipgram_block
 from nlpkit.word2vec.sampling import Noise, draw_noise, read_windows, seeded
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nlpkit.word2vec.tiles import Floats
 
 # The loss is measured in every 16th block: exactly there, and for next to nothing overall.

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit import modeldir
 from nlpkit.errors import NlpkitError, UsageError, plural
@@ -49,8 +50,6 @@ from nlpkit.word2vec.store import IdStore, read_corpus, read_sentences
 from nlpkit.word2vec.train import Word2VecTrainer
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nlpkit.word2vec.subwords import NgramTable
 
 CHECKPOINT_KIND = f"{WORD2VEC}-checkpoint"

@@ -8,17 +8,14 @@ join the result with a third. Works on provisional ids with ``LINE_END`` between
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.kernels.compiling import kernel
 from nlpkit.kernels.wordcount import LINE_END
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Change = Callable[[NDArray[np.int32]], int]
+Change = Callable[[NDArray[np.int32]], int]
 
 JOINER = "_"
 MOST_PAIRS = 1 << 25  # slots of the table of pairs; when it fills up the rarest pairs are dropped

@@ -19,13 +19,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.kernels.compiling import kernel
 from nlpkit.word2vec.tiles import aligned_zeros
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nlpkit.word2vec.tiles import Floats
 
 STEP = 0.001  # part of the distance that one occurrence of a word closes, about

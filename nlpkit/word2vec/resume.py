@@ -7,9 +7,10 @@ import tokenize
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit import modeldir
 from nlpkit.errors import NlpkitError
@@ -32,9 +33,6 @@ from nlpkit.word2vec.model import (
 from nlpkit.word2vec.state import TrainState
 from nlpkit.word2vec.store import IdStore
 from nlpkit.word2vec.train import Word2VecTrainer
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def resume_run(

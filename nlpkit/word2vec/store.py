@@ -17,9 +17,10 @@ import io
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
@@ -32,9 +33,6 @@ from nlpkit.textio import TextBlock
 from nlpkit.word2vec.config import Word2VecConfig
 from nlpkit.word2vec.documents import Documents, Names, named_lines, sentences_of_lines
 from nlpkit.word2vec.phrases import join_phrases
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _MOST_WORDS = 1 << 62  # that counts may add up to, as 64-bit numbers
 LONGEST_SENTENCE = 10_000  # longer ones are cut, as word2vec.c and its successors do

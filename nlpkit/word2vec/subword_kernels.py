@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.kernels.compiling import kernel
 from nlpkit.kernels.simd import LANES, load, multiply, multiply_add, splat, store, zeros
@@ -21,11 +22,9 @@ from nlpkit.word2vec.kernels import Chunk, is_measured, next_noise, read_chunk
 from nlpkit.word2vec.tiles import aligned_zeros
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nlpkit.word2vec.tiles import Floats
 
-    Ints = NDArray[np.int32]
+Ints = NDArray[np.int32]
 
 _ONE = np.float32(1.0)
 

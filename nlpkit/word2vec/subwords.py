@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.vectors.ngrams import NgramVectors, TrainedRows, bucket_rows, word_vectors
 from nlpkit.word2vec.config import Arch, Word2VecConfig
@@ -22,8 +23,6 @@ from nlpkit.word2vec.store import IdStore
 from nlpkit.word2vec.subword_kernels import make_span_space, subword_piece
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nlpkit.word2vec.tiles import Floats
 
 # Words of text whose vectors are gathered once. Longer spans gather less; but what a word learns

@@ -12,9 +12,10 @@ All matrices have rows of ``width`` floats, a multiple of 16: see ``padded``.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.kernels.compiling import kernel
 from nlpkit.kernels.simd import (
@@ -31,10 +32,7 @@ from nlpkit.kernels.simd import (
     zeros,
 )
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
+Floats = NDArray[np.float32]
 
 ROWS = 4  # rows of a tile; block buffers have room for that many more than they use
 _ALIGNMENT = 64  # bytes of a cache line: no load touches two

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.memory import check_memory
@@ -30,8 +31,6 @@ from nlpkit.word2vec.state import ROWS_AT_ONCE, TrainState, WordProgress
 from nlpkit.word2vec.store import IdStore
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nlpkit.vectors.ngrams import NgramVectors
     from nlpkit.word2vec.exchange import Exchange, Peers
     from nlpkit.word2vec.replicas import Replicas

@@ -15,19 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.kernels.compiling import kernel
 from nlpkit.word2vec.sampling import advance, seeded
 from nlpkit.word2vec.walk_settings import WalkSettings
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int32]
+Ints = NDArray[np.int32]
 
 _MOST_TRIED = 64  # draws of a neighbour that are not taken
 _WALKS_AT_ONCE = 1024

@@ -19,19 +19,17 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit import modeldir, npy, registry, schema
 from nlpkit.errors import NlpkitError
 from nlpkit.models.bert_model import BertModel
 from nlpkit.vectors.search import best_rows
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
+Floats = NDArray[np.float32]
 
 _LINES_AT_ONCE = 2048
 

@@ -10,17 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.models.bert_model import BertModel
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
+Floats = NDArray[np.float32]
 
 ONE_SENSE = 0.1  # a silhouette below this tells of no groups
 _ROUNDS = 50

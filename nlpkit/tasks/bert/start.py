@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.models.bert import Bert
@@ -20,8 +21,6 @@ from nlpkit.vectors.counts import vectors_from_counts
 from nlpkit.vectors.settings import CountSettings
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nlpkit.vectors.store import Vectors
 
 _WINDOW = 3

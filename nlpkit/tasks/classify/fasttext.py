@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.errors import NlpkitError
 from nlpkit.tasks.classify.data import Text, join_texts
@@ -22,11 +23,8 @@ from nlpkit.vectors.fasttext import HS, MAGIC, SOFTMAX, SUPERVISED, FastTextMode
 from nlpkit.vectors.ngrams import END_OF_SENTENCE, bucket_rows, hash_ngram
 from nlpkit.vectors.source import open_source
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
-    Rows = NDArray[np.int64]
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
 
 LABEL = "__label__"
 _EPSILON = 1e-5  # fastText adds it before each logarithm

@@ -11,13 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nlpkit.generate.beam import Hypothesis, length_penalty
 from nlpkit.models.joint_ngram import JointNgram
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nlpkit.tasks.translate.data import Pair
     from nlpkit.tasks.translate.model import Translator
 
