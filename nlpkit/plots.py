@@ -18,8 +18,10 @@ PAGE = ".html"
 FORMATS = (".png", ".svg", ".pdf", PAGE)
 
 
-def check_picture(path: str) -> None:
-    """Refuse a name whose ending is no picture format, before the work is done."""
+def check_picture(path: str | None) -> None:
+    """Refuse a name whose ending is no picture format, before the work is done; None is none."""
+    if path is None:
+        return
     if not path.lower().endswith(FORMATS):
         raise NlpkitError(
             f"cannot draw to {path}", hint=f"a name that ends in {', '.join(FORMATS)}"

@@ -12,6 +12,7 @@ from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import Notes, open_output
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
+from nlpkit.plots import check_picture
 from nlpkit.tasks.bert.settings import BertTraining
 from nlpkit.text.records import Reading
 
@@ -127,16 +128,10 @@ def export(
 
 
 def attention(
+    *,
     model: Bert,
     text: str = argument(..., "What to read.", metavar="TEXT"),
-    layer: int | None = flag(
-        None, "Only this layer, from 1.", metavar="N", min=1, max=limits.DEEPEST
-    ),
-    head: int | None = flag(
-        None, "Only this head, from 1.", metavar="N", min=1, max=limits.DEEPEST
-    ),
-    plot: str | None = flag(None, "Draw it: .png, .svg, .pdf or .html.", metavar="FILE"),
-    format: inspect_output.MapFormat = None,
+    wanted: inspect_output.AttentionFlags,
 ) -> None:
     """Show what each token looks at: attention weights, by layer and head.
 
@@ -148,16 +143,14 @@ def attention(
       $ nlpkit bert attention world.bert "Paris is in France." --layer 1 --head 1
       $ nlpkit bert attention world.bert "Paris is in France." --plot bert.png > weights.jsonl
     """
-    from nlpkit.plots import check_picture
     from nlpkit.pretrained.bert import open_bert
     from nlpkit.tasks.bert.attention import attention_records
 
-    chosen = inspect_output.shown_as(format)
-    if plot is not None:
-        check_picture(plot)
-    records = attention_records(open_bert(model), text, layer, head)
+    chosen = inspect_output.shown_as(wanted.format)
+    check_picture(wanted.plot)
+    records = attention_records(open_bert(model), text, wanted.layer, wanted.head)
     with open_output("-") as out:
-        inspect_output.write_attention(out, records, plot, chosen)
+        inspect_output.write_attention(out, records, wanted.plot, chosen)
 
 
 app = new_app(

@@ -10,6 +10,7 @@ from nlpkit.cli.bert_options import Bert, Layer, check_layer, open_model, read_t
 from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.output import Notes, open_output, write_rows
 from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.plots import check_picture
 from nlpkit.text.records import Reading, with_record
 
 if TYPE_CHECKING:
@@ -144,11 +145,9 @@ def compare(
     from nlpkit.cli.lm_analysis import check_view, write_compared
     from nlpkit.compare import compare as rank
     from nlpkit.compare import draw_scatter, scatter_text
-    from nlpkit.plots import check_picture
     from nlpkit.tasks.bert.fill import blank_logs
 
-    if plot is not None:
-        check_picture(plot)
+    check_picture(plot)
     shown = display.shown
     check_view(view, shown)
     bert = open_model(model, use)

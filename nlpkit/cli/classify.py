@@ -14,6 +14,7 @@ from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_report, write_rows
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.errors import NlpkitError, plural
+from nlpkit.plots import check_picture
 from nlpkit.tasks.classify.settings import ClassifierSettings
 from nlpkit.text.pipeline import Tokens, TokenSettings
 from nlpkit.text.records import Reading, rows_of, text_of
@@ -212,6 +213,7 @@ def _make_quick(classifier: Any, quantize: str | None, threads: int) -> None:
 
 @app.command()
 def evaluate(
+    *,
     model: options.Model,
     test: list[str] = argument(..., "Labelled texts, or a folder per label.", metavar="TEST"),
     input: DataInput = "auto",
@@ -225,8 +227,7 @@ def evaluate(
     quantize: Quantized = None,
     threads: options.EncoderThreads = 0,
     format: options.RowsFormat = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    decoding: options.Decoding,
 ) -> None:
     """Score a model on labelled texts: accuracy, P/R/F1 per label, macro, micro, calibration.
 
@@ -243,10 +244,7 @@ def evaluate(
     from nlpkit.tasks.classify.fasttext import open_classifier
     from nlpkit.tasks.classify.scores import score_labels
 
-    if plot is not None:
-        from nlpkit.plots import check_picture
-
-        check_picture(plot)
+    check_picture(plot)
     classifier = open_classifier(model)
     examples = read_examples(
         test,
@@ -254,8 +252,7 @@ def evaluate(
         split="test",
         multi_label=classifier.settings.multi_label,
         names=Names(text_column, label_column),
-        encoding=encoding,
-        errors=errors,
+        **vars(decoding),
     )
     unseen = {label for example in examples for label in example.labels} - set(classifier.labels)
     if unseen:

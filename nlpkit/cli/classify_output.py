@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nlpkit.cli.output import Section, Writer, facts, percent
-from nlpkit.cli.tag_output import calibration_fact, confusions, draw_matrix, measures
+from nlpkit.cli.tag_output import (
+    calibration_fact,
+    confusion_matrix,
+    confusions,
+    counts_record,
+    draw_matrix,
+    measures,
+)
 from nlpkit.text.records import with_record
 from nlpkit.text.vocab import on_one_line
 
@@ -20,7 +27,6 @@ if TYPE_CHECKING:
 
 PAIR = ("text", "text2")
 EXPLAINED = ("line", "label", "probability", "word", "influence")
-MOST_LABELS = 30  # of a confusion matrix
 
 
 def prediction_columns(k: int) -> list[str]:
@@ -91,16 +97,7 @@ def scores_record(scores: LabelScores, *, confusion: bool) -> dict[str, Any]:
         "macro_f1": scores.macro_f1,
         "micro_f1": scores.micro.f1,
         "calibration_error": scores.calibration_error,
-        "labels": {
-            name: {
-                "precision": counts.precision,
-                "recall": counts.recall,
-                "f1": counts.f1,
-                "true": counts.true,
-                "predicted": counts.predicted,
-            }
-            for name, counts in scores.labels.items()
-        },
+        "labels": {name: counts_record(counts) for name, counts in scores.labels.items()},
         "calibration": [{"texts": n, "confidence": p, "accuracy": a} for n, p, a in scores.bins],
     }
     if confusion:
@@ -120,18 +117,15 @@ def score_sections(scores: LabelScores, *, confusion: bool) -> list[Section]:
         ),
         measures("label", scores.labels),
     ]
-    return [*sections, *([confusions(*confusion_matrix(scores))] if confusion else [])]
-
-
-def confusion_matrix(scores: LabelScores) -> tuple[list[str], list[list[int]]]:
-    """The most frequent labels and how often each (row) was taken for each (column)."""
-    names = sorted(scores.labels, key=lambda name: (-scores.labels[name].true, name))[:MOST_LABELS]
-    return names, [[scores.confusions[right, found] for found in names] for right in names]
+    return [
+        *sections,
+        *([confusions(*confusion_matrix(scores.labels, scores.confusions))] if confusion else []),
+    ]
 
 
 def draw_scores(scores: LabelScores, path: str) -> None:
     """A picture of the confusions, and beside it how sure and how right decisions are."""
-    draw_matrix(*confusion_matrix(scores), path, scores.bins, "texts")
+    draw_matrix(*confusion_matrix(scores.labels, scores.confusions), path, scores.bins, "texts")
 
 
 def explain_format() -> str:

@@ -10,7 +10,7 @@ from nlpkit import modeldir, textio
 from nlpkit.cli import options
 from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.frame import new_app
-from nlpkit.cli.output import Notes, check_output, open_output, vector_lines
+from nlpkit.cli.output import Notes, is_array, open_output, vector_lines
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.errors import UsageError
 from nlpkit.tasks.elmo.settings import ElmoSettings
@@ -94,12 +94,9 @@ def embed(
 
     if layer is not None and mix is not None:
         raise UsageError("--layer and --mix contradict each other")
-    array = output.endswith((".npy", ".npz"))
-    if array and format is not None:
-        raise UsageError("an array file takes no --format")
     if format == "text" and layer in (None, "all") and mix is None:
         raise UsageError("--format text shows one vector of a word: --layer top, or --mix")
-    check_output(output)
+    array = is_array(output, format)
     paths = options.resolve_inputs(inputs)
     options.use_threads(threads)
     elmo = ElmoModel.load(model, pick_device(device))

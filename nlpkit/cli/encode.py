@@ -9,9 +9,8 @@ from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.flags import flag
 from nlpkit.cli.frame import new_app
-from nlpkit.cli.output import Notes, check_output, open_output
-from nlpkit.errors import NlpkitError, UsageError
-from nlpkit.text.pipeline import TokenSettings
+from nlpkit.cli.output import Notes, is_array, open_output
+from nlpkit.errors import NlpkitError
 from nlpkit.text.records import Reading, Row, extend, read_tokens, token_keys
 from nlpkit.text.vocab import UNK, Vocab
 
@@ -21,12 +20,11 @@ BOS, EOS = "<bos>", "<eos>"
 
 @app.command()
 def encode(
+    *,
     reading: Reading,
     vocab: options.VocabFile,
     inputs: options.Inputs = None,
-    tokenizer: options.TokenizerName = "whitespace",
-    pattern: options.Pattern = None,
-    lower: options.Lower = False,
+    tokenizing: options.Tokenizing,
     unk: Literal["keep", "skip", "error"] = flag(
         "keep", "Unknown tokens: keep them as <unk>, skip them, or stop with an error."
     ),
@@ -46,14 +44,14 @@ def encode(
       $ echo "The king sat" | nlpkit encode --vocab world.vocab --bos -t word --lower --json
     """
     chosen = format or "text"
-    check_output(output)
+    array = is_array(output, format)
     loaded = Vocab.load(vocab)
     before = [_special_id(loaded, BOS)] if bos else []
     after = [_special_id(loaded, EOS)] if eos else []
     if unk == "keep" and UNK not in loaded:
         raise NlpkitError(f"{vocab} has no {UNK}", hint="--unk skip or --unk error")
     counts = {"tokens": 0, "unknown": 0}
-    settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+    settings = tokenizing.settings
     blocks = options.read_records(inputs, reading, token_keys(settings))
 
     def rows() -> Iterator[list[tuple[Row, list[int]]]]:
@@ -63,9 +61,7 @@ def encode(
                 for row, tokens in lines
             ]
 
-    if output.endswith((".npy", ".npz")):
-        if format is not None:
-            raise UsageError("an array file takes no --format")
+    if array:
         _write_array(output, [ids for block in rows() for _, ids in block])
     else:
         with open_output(output) as out:

@@ -16,6 +16,7 @@ from nlpkit.cli.lm_use import Init, SampleTokens, start_run
 from nlpkit.cli.output import Notes, facts, open_output, rows_format, write_report
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.generate.settings import SamplingSettings
+from nlpkit.plots import check_picture
 from nlpkit.tasks.lm.settings import GptSettings, LmSettings, WritingSettings
 from nlpkit.text.records import (
     TEXT_KEYS,
@@ -341,12 +342,10 @@ def export(
 
 @app.command()
 def attention(
+    *,
     model: options.Model,
     text: str = argument(..., "What to read.", metavar="TEXT"),
-    layer: int | None = flag(None, "Only this layer, from 1.", min=1, max=limits.DEEPEST),
-    head: int | None = flag(None, "Only this head, from 1.", min=1, max=limits.DEEPEST),
-    plot: str | None = flag(None, "Draw it: .png, .svg, .pdf or .html.", metavar="FILE"),
-    format: inspect_output.MapFormat = None,
+    wanted: inspect_output.AttentionFlags,
 ) -> None:
     """Show what each token looks at: attention weights, by layer and head.
 
@@ -358,13 +357,11 @@ def attention(
       $ nlpkit gpt attention tales.model "Once upon a time" --layer 1 --head 2
       $ nlpkit gpt attention tales.model "Once upon a time" --plot attention.png > weights.jsonl
     """
-    from nlpkit.plots import check_picture
     from nlpkit.tasks.lm.attention import attention_records
     from nlpkit.tasks.lm.model import GptModel
 
-    chosen = inspect_output.shown_as(format)
-    if plot is not None:
-        check_picture(plot)
-    records = attention_records(GptModel.load(model), text, layer, head)
+    chosen = inspect_output.shown_as(wanted.format)
+    check_picture(wanted.plot)
+    records = attention_records(GptModel.load(model), text, wanted.layer, wanted.head)
     with open_output("-") as out:
-        inspect_output.write_attention(out, records, plot, chosen)
+        inspect_output.write_attention(out, records, wanted.plot, chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,12 +13,14 @@ from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import Section, Writer, open_output, write_report
 from nlpkit.errors import UsageError
+from nlpkit.plots import check_picture
 
 if TYPE_CHECKING:
-    from nlpkit.describe import Description
+    from nlpkit.describe import Description, Layer
 
 app = new_app()
 PLAIN = ("tsv", "csv")  # what programs read: numbers, and nothing where there is none
+LAYER = ("layer", "shape", "type", "parameters")
 MOST_LAYERS = 40  # shown of a model, unless all are asked for
 
 
@@ -61,10 +64,7 @@ def info(
             raise UsageError("--verify takes one model and no --plot")
         _verify(models[0], shown == "jsonl")
         return
-    if plot is not None:
-        from nlpkit.plots import check_picture
-
-        check_picture(plot)
+    check_picture(plot)
     from nlpkit.describe import describe
 
     found = [describe(model) for model in models]
@@ -120,12 +120,9 @@ def _show(out: Writer, found: Description, *, all_layers: bool) -> None:
                 out.write(f"  {name:<{width}}  {_value(value)}\n")
     if found.layers:
         shown_layers = found.layers if all_layers else found.layers[:MOST_LAYERS]
-        rows = [
-            [layer.name, " x ".join(map(str, layer.shape)) or "1", layer.dtype, layer.parameters]
-            for layer in shown_layers
-        ]
+        rows = _layer_rows(shown_layers)
         rows = [[out.safe(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
-        out.write_styled("\n" + tables.table(["layer", "shape", "type", "parameters"], rows))
+        out.write_styled("\n" + tables.table(LAYER, rows))
         left = len(found.layers) - len(shown_layers)
         more = f" ({left} more layers: --layers)" if left else ""
         out.write(f"{found.parameters:,} parameters{more}\n")
@@ -161,12 +158,15 @@ def _tables(found: Description, *, plain: bool) -> list[Section]:
         Section((title, "value"), [(name, _value(value)) for name, value in _flat(pairs).items()])
         for title, pairs in named.items()
     ]
-    layers = [
-        (layer.name, " x ".join(map(str, layer.shape)) or "1", layer.dtype, layer.parameters)
-        for layer in found.layers
-    ]
-    tables.append(Section(("layer", "shape", "type", "parameters"), layers))
+    tables.append(Section(LAYER, _layer_rows(found.layers)))
     return [table for table in tables if table.rows]
+
+
+def _layer_rows(layers: Sequence[Layer]) -> list[list[Any]]:
+    return [
+        [layer.name, " x ".join(map(str, layer.shape)) or "1", layer.dtype, layer.parameters]
+        for layer in layers
+    ]
 
 
 def _flat(pairs: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from nlpkit import settings as limits
 from nlpkit.cli import everywhere
+from nlpkit.cli.flags import flag_field
 from nlpkit.cli.output import STDOUT, Writer, write_rows
 
 if TYPE_CHECKING:
@@ -36,6 +39,16 @@ MapFormat = Annotated[
         show_default="map on a terminal, else jsonl",
     ),
 ]
+
+
+@dataclass(frozen=True)
+class AttentionFlags:
+    """Which weights are to be shown, and how."""
+
+    layer: int | None = flag_field(None, "Only this layer, from 1.", low=1, high=limits.DEEPEST)
+    head: int | None = flag_field(None, "Only this head, from 1.", low=1, high=limits.DEEPEST)
+    plot: str | None = flag_field(None, "Draw it: .png, .svg, .pdf or .html.", metavar="FILE")
+    format: MapFormat = None
 
 
 def shown_as(format: str | None) -> str:

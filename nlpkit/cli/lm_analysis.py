@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import inspect_output, options
-from nlpkit.cli.flags import argument, flag, flag_field
+from nlpkit.cli.flags import argument, flag, flag_field, flag_of
 from nlpkit.cli.output import (
     Notes,
     Section,
@@ -22,6 +22,8 @@ from nlpkit.cli.output import (
     write_rows,
 )
 from nlpkit.errors import NlpkitError, UsageError
+from nlpkit.generate.settings import SamplingSettings
+from nlpkit.plots import check_picture
 from nlpkit.text.records import Reading, pair_of
 from nlpkit.text.vocab import on_one_line
 
@@ -67,16 +69,14 @@ def compare(
     """
     from nlpkit.compare import compare as rank
     from nlpkit.compare import draw_scatter, scatter_text
-    from nlpkit.plots import check_picture
     from nlpkit.tasks.lm.ask import blank_logs
     from nlpkit.tasks.lm.model import TextModel
 
     if (first is None) != (second is None) or (first is None) == (pairs is None):
         raise UsageError("give FIRST and SECOND, or --pairs")
-    if plot is not None:
-        check_picture(plot)
-        if pairs is not None:
-            raise UsageError("--plot draws one pair, not --pairs")
+    check_picture(plot)
+    if plot is not None and pairs is not None:
+        raise UsageError("--plot draws one pair, not --pairs")
     chosen = rows_format(format)
     check_view(view, chosen)
     wanted = None if targets is None else [word.strip() for word in targets.split(",")]
@@ -160,7 +160,7 @@ def novelty(
     sample: str | None = flag(None, "Judge this text instead of a new sample.", metavar="FILE"),
     max_tokens: int = flag(2000, "Tokens to write.", "--max-tokens", "-n", min=1, max=limits.MANY),
     passages: int = flag(5, "Longest shared passages to show.", min=0, max=1000),
-    temperature: options.Temperature = 0.8,
+    temperature: flag_of(SamplingSettings, "temperature") = 0.8,  # type: ignore[valid-type]
     seed: options.Seed = 1,
     threads: options.Threads = 0,
     format: options.RowsFormat = None,
@@ -200,7 +200,6 @@ def _bytes(paths: list[str]) -> bytes:
 
 
 def _write(path: str, tokens: int, temperature: float, seed: int) -> bytes:
-    from nlpkit.generate.settings import SamplingSettings
     from nlpkit.tasks.lm.model import TextModel
 
     model = TextModel.load(path)
@@ -324,11 +323,7 @@ def read_text(text: str) -> str:
 
 def check_plot(plot: str | None, show: str) -> None:
     """Refuse a picture that will not be drawn."""
-    from nlpkit.plots import check_picture
-
-    if plot is None:
-        return
-    if show in ("steps", "neurons"):
+    if plot is not None and show in ("steps", "neurons"):
         raise UsageError(f"--plot draws gates, attention and positions, not {show}")
     check_picture(plot)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nlpkit import settings as limits
 from nlpkit import textio
 from nlpkit.cli import lm_analysis, options
-from nlpkit.cli.flags import argument, flag
+from nlpkit.cli.flags import argument, flag, flag_of
 from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import (
     Notes,
@@ -22,6 +22,8 @@ from nlpkit.cli.output import (
 )
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
 from nlpkit.errors import UsageError, plural
+from nlpkit.generate.settings import SamplingSettings
+from nlpkit.plots import check_picture
 from nlpkit.tasks.names.settings import NameConstraints, NamesSettings
 from nlpkit.text.records import TEXT_KEYS, Reading
 
@@ -93,9 +95,9 @@ def sample(
     model: options.Model,
     wishes: NameConstraints,
     count: int = flag(20, "Names to make.", "--count", "-n", min=1, max=limits.MANY),
-    temperature: options.Temperature = 1.0,
-    top_k: options.TopK = 0,
-    top_p: options.TopP = 1.0,
+    temperature: flag_of(SamplingSettings, "temperature") = 1.0,  # type: ignore[valid-type]
+    top_k: flag_of(SamplingSettings, "top_k") = 0,  # type: ignore[valid-type]
+    top_p: flag_of(SamplingSettings, "top_p") = 1.0,  # type: ignore[valid-type]
     scores: bool = flag(False, "Add the negative log-likelihood in nats."),
     format: options.RowsFormat = None,
     seed: options.Seed = 1,
@@ -113,7 +115,6 @@ def sample(
       $ nlpkit names sample en.model -n 5 --pattern "[A-M].*[aeiou]"
       $ printf 'Al\\nBe\\n' | nlpkit names sample en.model -n 2 --prefix -
     """
-    from nlpkit.generate.sampling import SamplingSettings
     from nlpkit.tasks.names.model import NamesModel
     from nlpkit.tasks.names.sample import Constraints, sample_names
 
@@ -199,7 +200,7 @@ def report(
     plot: str | None = flag(
         None, "Draw lengths and letters: .png, .svg, .pdf or .html.", metavar="FILE"
     ),
-    temperature: options.Temperature = 1.0,
+    temperature: flag_of(SamplingSettings, "temperature") = 1.0,  # type: ignore[valid-type]
     format: options.RowsFormat = None,
     seed: options.Seed = 1,
     use: options.Use,
@@ -215,14 +216,11 @@ def report(
       $ nlpkit names report en.model
       $ nlpkit names report en.model --plot names.png --json
     """
-    from nlpkit.generate.sampling import SamplingSettings
-    from nlpkit.plots import check_picture
     from nlpkit.tasks.names.model import NamesModel
     from nlpkit.tasks.names.report import compare, draw
     from nlpkit.tasks.names.sample import Constraints, sample_names
 
-    if plot is not None:
-        check_picture(plot)
+    check_picture(plot)
     named = NamesModel.load(model)
     options.place(named.model, use, named.work(count * named.longest))
     constraints = Constraints(

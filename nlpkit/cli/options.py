@@ -15,7 +15,7 @@ from nlpkit import settings
 from nlpkit.cli.frame import NoInput
 from nlpkit.cli.output import Notes, rows_format, visible
 from nlpkit.errors import NlpkitError, UsageError
-from nlpkit.settings import LARGEST_SEED, MANY, MOST_WORKERS
+from nlpkit.settings import LARGEST_SEED, MOST_WORKERS, changed
 from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.records import TEXT_KEYS, Reading
 from nlpkit.textio import STDIN, TextBlock, parse_json
@@ -85,26 +85,6 @@ UseDevice = Annotated[
         help="auto (cuda or mps if there is much to do, else cpu) or one.",
     ),
 ]
-TokenizerName = Annotated[
-    str,
-    typer.Option(
-        "--tokenizer",
-        "-t",
-        metavar="NAME|PATH",
-        help="word, simple, whitespace, char, gpt2, regex, or the path of a subword model.",
-    ),
-]
-Pattern = Annotated[
-    str | None,
-    typer.Option(
-        "--pattern", metavar="REGEX", help="What a token looks like, for --tokenizer regex."
-    ),
-]
-Hyphens = Annotated[
-    Literal["split", "keep"],
-    typer.Option("--hyphens", help="well-known as three tokens or one, for --tokenizer word."),
-]
-Lower = Annotated[bool, typer.Option("--lower", help="Lower-case the text.")]
 Special = Annotated[
     list[str] | None,
     typer.Option("--special", metavar="TOKEN", help="One more special token; may be repeated."),
@@ -150,29 +130,6 @@ RowsFormat = Annotated[
         show_default="table on a terminal, else tsv",
     ),
 ]
-Padding = Annotated[
-    Literal["pre", "post"], typer.Option("--padding", help="Fill up at the front or at the end.")
-]
-Truncating = Annotated[
-    Literal["pre", "post"], typer.Option("--truncating", help="Cut at the front or at the end.")
-]
-Normalize = Annotated[
-    Literal["nfc", "nfkc"] | None,
-    typer.Option("--normalize", help="Unicode normal form to bring the text into first."),
-]
-StripAccents = Annotated[
-    bool, typer.Option("--strip-accents", help="Drop accents of Latin, Greek, Cyrillic letters.")
-]
-NoPunct = Annotated[bool, typer.Option("--no-punct", help="Drop tokens without a letter or digit.")]
-Stopwords = Annotated[
-    str | None,
-    typer.Option(
-        "--stopwords", metavar="en|FILE", help="Drop these words (FILE: one word per line)."
-    ),
-]
-MinLength = Annotated[
-    int, typer.Option("--min-length", min=0, max=MANY, help="Drop tokens of fewer characters.")
-]
 VocabFile = Annotated[
     str,
     typer.Option("--vocab", "-V", metavar="FILE", help="A vocabulary: token<TAB>count a line."),
@@ -206,24 +163,6 @@ StartVectors = Annotated[
         metavar="VECTORS",
         help="Word vectors of any format nlpkit reads; words outside the data keep theirs.",
         rich_help_panel=settings.MODEL,
-    ),
-]
-Temperature = Annotated[
-    float,
-    typer.Option(
-        "--temperature",
-        "-T",
-        help="Below 1 plays safe, above 1 dares; 0 takes the likeliest; 100 at most.",
-    ),
-]
-TopK = Annotated[
-    int,
-    typer.Option("--top-k", min=0, max=MANY, help="Draw from the K likeliest only; 0 is all."),
-]
-TopP = Annotated[
-    float,
-    typer.Option(
-        "--top-p", help="Draw from the likeliest that together have this probability, up to 1."
     ),
 ]
 
@@ -287,14 +226,21 @@ class Decoding:
 class Tokenizing:
     """How lines become tokens, for commands that read words between spaces unless told."""
 
-    tokenizer: TokenizerName = "whitespace"
-    pattern: Pattern = None
-    lower: Lower = False
+    tokenizer: str = changed(TokenSettings, "tokenizer", "whitespace")
+    pattern: str | None = changed(TokenSettings, "pattern", None)
+    lower: bool = changed(TokenSettings, "lower", False)
 
     @property
     def settings(self) -> TokenSettings:
         """As the pipeline takes them."""
         return TokenSettings(**vars(self))
+
+
+@dataclass(frozen=True)
+class TextTokenizing(Tokenizing):
+    """The same for commands that read raw text unless told."""
+
+    tokenizer: str = changed(TokenSettings, "tokenizer", "word")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import IO, Any, Literal, NamedTuple
 
 from nlpkit import compression, textio
 from nlpkit.cli import everywhere, tables
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.text.records import RecordText, with_record
 
 # Words from files may hold sequences that a terminal would obey.
@@ -99,6 +99,15 @@ def check_output(path: str) -> None:
     path = everywhere.current.get().output if path == STDOUT else path
     if path != STDOUT:
         textio.check_writable(path)
+
+
+def is_array(path: str, format: str | None) -> bool:
+    """Whether an array file is to be written, which takes no --format; and whether it can be."""
+    array = path.endswith((".npy", ".npz"))
+    if array and format is not None:
+        raise UsageError("an array file takes no --format")
+    check_output(path)
+    return array
 
 
 @contextlib.contextmanager

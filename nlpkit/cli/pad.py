@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.flags import flag
 from nlpkit.cli.frame import new_app
-from nlpkit.cli.output import Writer, check_output, open_output
+from nlpkit.cli.output import Writer, is_array, open_output
 from nlpkit.cli.rows import read_rows
 from nlpkit.errors import NlpkitError, UsageError
 from nlpkit.text.records import ID_KEYS, Reading, Row, extend
@@ -19,8 +21,8 @@ def pad(
     reading: Reading,
     inputs: options.Inputs = None,
     maxlen: str = flag("auto", "Length of every row; auto is the longest one's.", metavar="N|auto"),
-    padding: options.Padding = "pre",
-    truncating: options.Truncating = "pre",
+    padding: Literal["pre", "post"] = flag("pre", "Fill up at the front or at the end."),
+    truncating: Literal["pre", "post"] = flag("pre", "Cut at the front or at the end."),
     value: int = flag(0, "What to fill up with.", min=-(2**63), max=2**63 - 1),
     format: options.TextFormat = None,
     output: options.ArrayOutput = "-",
@@ -38,13 +40,11 @@ def pad(
     """
     from nlpkit.text.arrays import pad_sequences, sequence_mask
 
-    check_output(output)
+    array = is_array(output, format)
     length = _length(maxlen)
     chosen = format or "text"
     blocks = options.read_records(inputs, reading, ID_KEYS)
-    if output.endswith((".npy", ".npz")):
-        if format is not None:
-            raise UsageError("an array file takes no --format")
+    if array:
         rows = [ids for block in read_rows(blocks, reading.errors) for _, ids in block]
         matrix = pad_sequences(rows, length, padding=padding, truncating=truncating, value=value)
         lengths = [min(len(row), matrix.shape[1]) for row in rows]

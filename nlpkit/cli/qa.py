@@ -171,6 +171,7 @@ def _rows(found: Answers, threshold: float | None) -> list[tuple[Any, ...]]:
 
 @app.command()
 def evaluate(
+    *,
     model: options.Model,
     test: str = argument(..., "Questions with their answers.", metavar="TEST"),
     threshold: ThresholdFlag = None,
@@ -179,8 +180,7 @@ def evaluate(
     ),
     format: options.RowsFormat = None,
     threads: options.Threads = 0,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    decoding: options.Decoding,
 ) -> None:
     """Score a model on questions: exact match and F1, by the official rules of SQuAD.
 
@@ -196,7 +196,7 @@ def evaluate(
 
     if predictions is not None:
         check_output(predictions)
-    questions = read_questions(test, split="test", encoding=encoding, errors=errors)
+    questions = read_questions(test, split="test", **vars(decoding))
     options.use_threads(threads)
     reader = QaModel.load(model)
     limit = reader.threshold if threshold is None else threshold

@@ -117,6 +117,7 @@ def _describe(run: TranslateRun, notes: Notes) -> None:
 
 
 def clean(
+    *,
     settings: CleanSettings,
     pairs: seq2seq_use.Pairs = None,
     source: seq2seq_use.SourceFile = None,
@@ -125,8 +126,7 @@ def clean(
     rejected: str | None = flag(
         None, "Write the others: reason, pair number, pair.", metavar="FILE"
     ),
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    decoding: options.Decoding,
 ) -> None:
     """Leave out pairs that do more harm than good; the others go on as source<TAB>target.
 
@@ -142,7 +142,7 @@ def clean(
     for path in (output, rejected):
         if path is not None:
             check_output(path)
-    data = seq2seq_use.PairFlags(pairs, source, target).load(options.Decoding(encoding, errors))
+    data = seq2seq_use.PairFlags(pairs, source, target).load(decoding)
     counts: Counter[str] = Counter()
     bad: list[str] = []
     with open_output(output) as out:

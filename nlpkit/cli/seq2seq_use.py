@@ -14,6 +14,7 @@ from nlpkit.cli.flags import argument, flag, flag_field
 from nlpkit.cli.options import Decoding, resolve_inputs
 from nlpkit.cli.output import Notes, Writer, check_output, open_output, write_rows
 from nlpkit.errors import UsageError, plural
+from nlpkit.plots import check_picture
 from nlpkit.settings import DATA
 from nlpkit.tasks.translate.settings import PredictSettings
 from nlpkit.text.records import TEXT_KEYS, Reading, with_record
@@ -325,13 +326,11 @@ def attention(
       $ nlpkit seq2seq attention en-ca.model "The old cat sleeps." --plot alignment.svg
     """
     from nlpkit.cli.inspect_output import legend
-    from nlpkit.plots import check_picture
     from nlpkit.tasks.translate.alignment import draw_alignment, heat_map, pharaoh
     from nlpkit.tasks.translate.model import Translator
 
     shown = format or "map"
-    if plot is not None:
-        check_picture(plot)
+    check_picture(plot)
     options.use_threads(1)
     translator = Translator.load(model)
     if target is None:
@@ -396,12 +395,10 @@ def evaluate(
       $ nlpkit seq2seq train sample_corpora/en-ca.tsv --attention none -o none.model --epochs 1
       $ nlpkit seq2seq evaluate en-ca.model sample_corpora/en-ca-test.tsv --compare none.model
     """
-    from nlpkit.plots import check_picture
     from nlpkit.tasks.translate.data import without_empty
 
     shown = display.shown
-    if plot is not None:
-        check_picture(plot)
+    check_picture(plot)
     if answers is not None:
         check_output(answers)
     data, empty = without_empty(where.load(decoding))

@@ -13,8 +13,10 @@ from nlpkit.cli.flags import argument, flag, flag_of
 from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import Notes, Writer, open_output, rows_format, write_report, write_rows
 from nlpkit.cli.progress_training import check_place, draw_run, prepare_torch
+from nlpkit.plots import check_picture
 from nlpkit.tasks.tag.layouts import LayoutChoice, TrainingLayout
 from nlpkit.tasks.tag.settings import TaggerSettings
+from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.records import TOKEN_KEYS, Reading, with_record
 from nlpkit.text.vocab import on_one_line
 
@@ -74,6 +76,7 @@ def train(
 
 @app.command()
 def predict(
+    *,
     model: options.Model,
     inputs: options.Inputs = None,
     input: Literal["auto", "text", "tokens", "columns", "jsonl", "csv", "tsv"] = flag(
@@ -95,8 +98,7 @@ def predict(
     token_column: flag_of(LayoutChoice, "token_column") = None,  # type: ignore[valid-type]
     output: options.Output = "-",
     threads: options.EncoderThreads = 0,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    decoding: options.Decoding,
 ) -> None:
     """Tag raw text, tokenised lines, or the columns that training took, as a stream.
 
@@ -120,11 +122,11 @@ def predict(
     tagger = Tagger.load(model)
     options.use_encoder_threads(tagger, threads)
     if input in ("text", "tokens", "columns"):
-        blocks = textio.read_blocks(paths, encoding=encoding, errors=errors)
+        blocks = textio.read_blocks(paths, **vars(decoding))
     else:
-        reading = Reading(input=input, key=key, encoding=encoding, errors=errors)  # type: ignore[arg-type]
+        reading = Reading(input=input, key=key, **vars(decoding))  # type: ignore[arg-type]
         blocks = options.read_records(paths, reading, TOKEN_KEYS, tables=False)
-        blocks = usual_blocks(blocks, errors)
+        blocks = usual_blocks(blocks, decoding.errors)
     with open_output(output) as out:
         predict_stream(
             tagger,
@@ -132,7 +134,7 @@ def predict(
             out,
             input=input,
             format=chosen,
-            errors=errors,
+            errors=decoding.errors,
             token_column=token_column,
             to_file=output != "-",
         )
@@ -151,8 +153,7 @@ def evaluate(
     worst: int = flag(0, "Show so many sentences with most mistakes.", min=0, max=limits.MANY),
     threads: options.EncoderThreads = 0,
     format: options.RowsFormat = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    decoding: options.Decoding,
 ) -> None:
     """Score a model on tagged sentences, or one tagged file against another.
 
@@ -171,20 +172,14 @@ def evaluate(
     from nlpkit.tasks.tag.evaluate import evaluate_files, evaluate_model
     from nlpkit.tasks.tag.predictor import Tagger
 
-    if plot is not None:
-        from nlpkit.plots import check_picture
-
-        check_picture(plot)
+    check_picture(plot)
     model = os.fspath(modeldir.find_model(model))
     if os.path.isdir(model):
         tagger = Tagger.load(model)
         options.use_encoder_threads(tagger, threads)
-        wanted = plot is not None
-        result = evaluate_model(
-            tagger, test, layout, encoding=encoding, errors=errors, calibrate=wanted
-        )
+        result = evaluate_model(tagger, test, layout, **vars(decoding), calibrate=plot is not None)
     else:
-        result = evaluate_files(model, test, layout, encoding=encoding, errors=errors)
+        result = evaluate_files(model, test, layout, **vars(decoding))
     if plot is not None:
         tag_output.draw_scores(result, plot)
     for note in result.notes:
@@ -201,8 +196,7 @@ def check(
     data: list[str] = argument(..., "Tagged files, the training part first.", metavar="DATA"),
     layout: LayoutChoice,
     format: options.RowsFormat = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    decoding: options.Decoding,
 ) -> None:
     """Look at tagged data: sizes, tags, illegal sequences, repeats, overlap of splits, advice.
 
@@ -217,7 +211,7 @@ def check(
     from nlpkit.tasks.tag.check import check_data, check_overlap
     from nlpkit.tasks.tag.reading import read_tagged
 
-    read = [read_tagged([path], layout, encoding=encoding, errors=errors)[0] for path in data]
+    read = [read_tagged([path], layout, **vars(decoding))[0] for path in data]
     reports = [check_data(path, sentences) for path, sentences in zip(data, read, strict=True)]
     overlaps = [
         check_overlap(data[0], read[0], path, sentences)
@@ -237,7 +231,7 @@ def explain(
     word: int | None = flag(
         None, "Explain this word, from 1.", min=1, max=limits.MANY, show_default="all"
     ),
-    tokenizer: options.TokenizerName = "word",
+    tokenizer: flag_of(TokenSettings, "tokenizer") = "word",  # type: ignore[valid-type]
     format: options.ExplainFormat = None,
     threads: options.EncoderThreads = 0,
     *,

@@ -19,7 +19,9 @@ from nlpkit.textio import TextBlock
 from nlpkit.textplot import sparkline
 
 if TYPE_CHECKING:
-    from nlpkit.metrics.spans import Counts, TagScores
+    from collections import Counter
+
+    from nlpkit.metrics.spans import Counts
     from nlpkit.tasks.tag.check import DataReport, OverlapReport
     from nlpkit.tasks.tag.evaluate import Evaluation
     from nlpkit.tasks.tag.predictor import Tagger
@@ -143,7 +145,7 @@ def score_sections(result: Evaluation, *, confusion: bool, worst: int) -> list[S
     table = scores.tags if scores.entities is None else scores.types
     sections = [facts(*rows), measures("tag", table)]
     if confusion:
-        sections.append(confusions(*confusion_matrix(scores)))
+        sections.append(confusions(*confusion_matrix(scores.tags, scores.confusions)))
     for sentence, tags, wrong in result.worst(worst):
         triples = zip(sentence.tokens, sentence.tags, tags, strict=True)
         cells = [(token, right, "" if right == tag else tag) for token, right, tag in triples]
@@ -189,15 +191,17 @@ def scores_record(result: Evaluation, *, confusion: bool, worst: int) -> dict[st
         "accuracy": scores.accuracy,
         "sentences": scores.sentences,
         "right_sentences": scores.right_sentences,
-        "tags": {name: _record(counts) for name, counts in sorted(scores.tags.items())},
+        "tags": {name: counts_record(counts) for name, counts in sorted(scores.tags.items())},
     }
     if scores.known:
         record["known_tokens"] = scores.known
         record["known_accuracy"] = scores.known_accuracy
         record["unknown_accuracy"] = scores.unknown_accuracy
     if scores.entities is not None:
-        record["entities"] = _record(scores.entities)
-        record["types"] = {name: _record(counts) for name, counts in sorted(scores.types.items())}
+        record["entities"] = counts_record(scores.entities)
+        record["types"] = {
+            name: counts_record(counts) for name, counts in sorted(scores.types.items())
+        }
     if result.bins:
         record["calibration_error"] = calibration_error(result.bins)
         record["calibration"] = [
@@ -215,7 +219,8 @@ def scores_record(result: Evaluation, *, confusion: bool, worst: int) -> dict[st
     return record
 
 
-def _record(counts: Counts) -> dict[str, float]:
+def counts_record(counts: Counts) -> dict[str, float]:
+    """The measures of a tag or label, for JSON."""
     return {
         "precision": counts.precision,
         "recall": counts.recall,
@@ -225,15 +230,18 @@ def _record(counts: Counts) -> dict[str, float]:
     }
 
 
-def confusion_matrix(scores: TagScores) -> tuple[list[str], list[list[int]]]:
-    """The most frequent tags and how often each (row) was taken for each (column)."""
-    ranked = sorted(scores.tags, key=lambda tag: (-scores.tags[tag].true, tag))[:MOST_TAGS]
-    return ranked, [[scores.confusions[right, found] for found in ranked] for right in ranked]
+def confusion_matrix(
+    counts: dict[str, Counts], confusions: Counter[tuple[str, str]]
+) -> tuple[list[str], list[list[int]]]:
+    """The most frequent tags or labels, and how often each (row) was taken for each (column)."""
+    ranked = sorted(counts, key=lambda name: (-counts[name].true, name))[:MOST_TAGS]
+    return ranked, [[confusions[right, found] for found in ranked] for right in ranked]
 
 
 def draw_scores(result: Evaluation, path: str) -> None:
     """A picture of the confusions, and beside it, of a model, how sure and how right tags are."""
-    draw_matrix(*confusion_matrix(result.scores), path, result.bins, "tokens")
+    scores = result.scores
+    draw_matrix(*confusion_matrix(scores.tags, scores.confusions), path, result.bins, "tokens")
 
 
 def draw_matrix(

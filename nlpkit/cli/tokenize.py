@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 from nlpkit import textio
@@ -23,17 +24,13 @@ TokenFormat = Literal["text", "lines", "jsonl"]
 
 @app.command()
 def tokenize(
+    *,
     reading: Reading,
     inputs: options.Inputs = None,
-    tokenizer: options.TokenizerName = "word",
-    pattern: options.Pattern = None,
-    hyphens: options.Hyphens = "split",
-    lower: options.Lower = False,
-    normalize: options.Normalize = None,
-    strip_accents: options.StripAccents = False,
-    no_punct: options.NoPunct = False,
-    stopwords: options.Stopwords = None,
-    min_length: options.MinLength = 0,
+    settings: TokenSettings,
+    stopwords: str | None = flag(
+        None, "Drop these words (FILE: one word per line).", metavar="en|FILE"
+    ),
     format: TokenFormat | None = flag(
         None,
         "text: tokens between spaces; lines: one token per line; jsonl: objects.",
@@ -62,17 +59,8 @@ def tokenize(
     chosen = format or ("lines" if offsets else "text")
     if offsets and chosen == "text":
         raise UsageError("--offsets needs --format lines or jsonl")
-    settings = TokenSettings(
-        tokenizer=tokenizer,
-        pattern=pattern,
-        hyphens=hyphens,
-        lower=lower,
-        normalize=normalize,
-        strip_accents=strip_accents,
-        no_punct=no_punct,
-        stopwords=load_stopwords(stopwords) if stopwords else frozenset(),
-        min_length=min_length,
-    )
+    if stopwords:
+        settings = replace(settings, stopwords=load_stopwords(stopwords))
     Tokens(settings)  # a wrong setting fails here, before any process is started
     blocks = options.read_records(inputs, reading)
     make = functools.partial(make_formatter, settings, chosen, offsets, reading.errors)

@@ -10,9 +10,8 @@ from typing import Any
 from nlpkit import textio
 from nlpkit.cli import options
 from nlpkit.cli.frame import new_app
-from nlpkit.cli.output import check_output, open_output
+from nlpkit.cli.output import is_array, open_output
 from nlpkit.errors import NlpkitError, UsageError
-from nlpkit.text.pipeline import TokenSettings
 from nlpkit.text.records import Reading, extend, read_tokens, token_keys
 from nlpkit.text.vectorize_settings import VectorizeSettings
 from nlpkit.text.vocab import Vocab
@@ -24,12 +23,11 @@ MOST_COLUMNS = 1 << 20  # ... and so is a line of more numbers
 
 @app.command()
 def vectorize(
+    *,
     reading: Reading,
     settings: VectorizeSettings,
     inputs: options.Inputs = None,
-    tokenizer: options.TokenizerName = "whitespace",
-    pattern: options.Pattern = None,
-    lower: options.Lower = False,
+    tokenizing: options.Tokenizing,
     format: options.TextFormat = None,
     output: options.ArrayOutput = "-",
 ) -> None:
@@ -50,13 +48,10 @@ def vectorize(
       $ echo "the king" | nlpkit vectorize --mode one-hot -V world.vocab --maxlen 4 -o king.npy
       $ printf 'a b\\nb c b\\n' | nlpkit vectorize --mode binary --buckets 8
     """
-    array = output.endswith((".npy", ".npz"))
     if output.endswith(".npy") and settings.sparse:
         raise UsageError("sparse rows go to an .npz file, a .npy file holds one dense array")
-    if array and format is not None:
-        raise UsageError("an array file takes no --format")
-    check_output(output)
-    cut = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+    array = is_array(output, format)
+    cut = tokenizing.settings
     blocks = options.read_records(inputs, reading, token_keys(cut))
     waiting: deque[dict[str, Any]] = deque()  # records whose numbers are not known yet
 

@@ -19,7 +19,7 @@ from nlpkit.cli import vectors_options as shared
 from nlpkit.cli.flags import argument, flag
 from nlpkit.cli.output import Notes, open_output, rows_format, vector_line, write_rows
 from nlpkit.errors import NlpkitError
-from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.pipeline import Tokens
 from nlpkit.text.records import TOKEN_KEYS, Reading, RecordText, lines_of, with_record
 from nlpkit.vectors.settings import QUERY, AnalogyMethod, Metric, TextMethod, TextSettings
 
@@ -327,9 +327,7 @@ def embed(
     model: shared.ModelOption,
     settings: TextSettings,
     inputs: options.Inputs = None,
-    tokenizer: options.TokenizerName = "word",
-    pattern: options.Pattern = None,
-    lower: options.Lower = False,
+    tokenizing: options.TextTokenizing,
     output: options.Output = "-",
     format: options.TextFormat = None,
     reading: Reading,
@@ -346,7 +344,7 @@ def embed(
       $ echo "the king and the queen" | nlpkit vectors embed -m world.model --method mean --json
     """
     shown = format or "text"
-    pipeline = Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower))
+    pipeline = Tokens(tokenizing.settings)
     embedder = _embedder(model, settings, Notes())
     lines_in = options.read_lines(inputs, reading, TOKEN_KEYS)
     waiting: list[str] = []
@@ -374,9 +372,7 @@ def search(
     model: shared.ModelOption,
     settings: TextSettings,
     number: shared.Number = QUERY.n,
-    tokenizer: options.TokenizerName = "word",
-    pattern: options.Pattern = None,
-    lower: options.Lower = False,
+    tokenizing: options.TextTokenizing,
     format: options.RowsFormat = None,
     reading: Reading,
 ) -> None:
@@ -396,7 +392,7 @@ def search(
     shown = rows_format(format)
     lines_in = options.read_lines([file], reading, TOKEN_KEYS)
     begin = list(itertools.islice(lines_in, 1))  # no such file is said before no such word
-    pipeline = Tokens(TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower))
+    pipeline = Tokens(tokenizing.settings)
     embedder = _embedder(model, settings, Notes())
     wanted = [pipeline.shown(query) for query in queries]
     for query, words in zip(queries, wanted, strict=True):

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from nlpkit.vectors.store import Vectors
 
 PAGE_ENDINGS = (".html", ".htm")
-_AXES = {Projection.TSNE: "t-SNE", Projection.UMAP: "UMAP"}
 
 
 def plot(
@@ -163,13 +162,13 @@ def _draw(
     notes: Notes,
 ) -> None:
     from nlpkit.vectors.plot import draw
-    from nlpkit.vectors.projection import variance_shares
+    from nlpkit.vectors.projection import NAMES, variance_shares
 
     if settings.method is Projection.PCA:
         shares = variance_shares(matrix)
         names = [f"axis {n} ({share:.0%} of variance)" for n, share in enumerate(shares, 1)]
     else:
-        names = [f"{_AXES[settings.method]} {number}" for number in (1, 2)]
+        names = [f"{NAMES[settings.method]} {number}" for number in (1, 2)]
     hidden = draw(
         words,
         points,

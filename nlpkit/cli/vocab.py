@@ -22,7 +22,7 @@ from nlpkit.cli.output import (
 )
 from nlpkit.errors import NlpkitError
 from nlpkit.text.counting import count_tokens
-from nlpkit.text.pipeline import Tokens, TokenSettings
+from nlpkit.text.pipeline import Tokens
 from nlpkit.text.records import Reading, token_keys
 from nlpkit.text.vocab import PAD, SPECIALS, UNK, Vocab
 
@@ -31,11 +31,10 @@ app = new_app("Vocabularies: build, merge, stats.")
 
 @app.command()
 def build(
+    *,
     reading: Reading,
     inputs: options.Inputs = None,
-    tokenizer: options.TokenizerName = "whitespace",
-    pattern: options.Pattern = None,
-    lower: options.Lower = False,
+    tokenizing: options.Tokenizing,
     min_count: int = flag(1, "Leave out tokens seen fewer times.", min=1, max=limits.MANY),
     max_size: int | None = flag(
         None, "Keep so many entries at most, special tokens included.", min=1, max=limits.MANY
@@ -55,7 +54,7 @@ def build(
       $ nlpkit vocab build -t word --lower sample_corpora/tales.txt --max-size 1000 | head
       $ nlpkit tokenize sample_corpora/tales.txt | nlpkit vocab build --special "<bos>" | head -5
     """
-    settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+    settings = tokenizing.settings
     Tokens(settings)
     check_output(output)
     blocks = options.read_plain(inputs, reading, token_keys(settings))
@@ -99,14 +98,13 @@ def merge(
 
 @app.command()
 def stats(
+    *,
     reading: Reading,
     vocab: str = argument(..., "A vocabulary file.", metavar="VOCAB"),
     heldout: str | None = flag(
         None, "Report the share of unknown tokens of this text.", metavar="FILE"
     ),
-    tokenizer: options.TokenizerName = "whitespace",
-    pattern: options.Pattern = None,
-    lower: options.Lower = False,
+    tokenizing: options.Tokenizing,
     plot: str | None = flag(None, "Draw the Zipf curve to a .png or .svg.", metavar="FILE"),
     format: options.RowsFormat = None,
 ) -> None:
@@ -127,7 +125,7 @@ def stats(
         raise NlpkitError(f"{vocab}: no token with a count in it")
     record = vocab_record(loaded)
     if heldout is not None:
-        settings = TokenSettings(tokenizer=tokenizer, pattern=pattern, lower=lower)
+        settings = tokenizing.settings
         blocks = options.read_plain([heldout], reading, token_keys(settings))
         seen = count_tokens(blocks, settings, errors=reading.errors)
         total = sum(seen.values())

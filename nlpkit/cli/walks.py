@@ -22,6 +22,7 @@ ENDS = ("source", "target")  # of an edge
 
 @app.command()
 def walks(
+    *,
     settings: WalkSettings,
     edges: list[str] | None = argument(
         None,
@@ -31,8 +32,7 @@ def walks(
     seed: options.Seed = WalkSettings.seed,
     output: options.Output = "-",
     format: options.TextFormat = None,
-    encoding: options.Encoding = "utf-8",
-    errors: options.Errors = "strict",
+    decoding: options.Decoding,
 ) -> None:
     """Walk at random over a graph, each walk a line of nodes (node2vec).
 
@@ -52,9 +52,9 @@ def walks(
 
     def lines() -> Iterator[tuple[str, str]]:
         for path in options.resolve_inputs(edges):
-            blocks = textio.read_blocks([path], encoding=encoding, errors=errors)
-            for block in tables_as_json(blocks, ENDS, errors):
-                for number, line in enumerate(block.lines(errors), block.first_line):
+            blocks = textio.read_blocks([path], **vars(decoding))
+            for block in tables_as_json(blocks, ENDS, decoding.errors):
+                for number, line in enumerate(block.lines(decoding.errors), block.first_line):
                     where = f"{block.source}: line {number}"
                     yield where, _columns(line, where)
 

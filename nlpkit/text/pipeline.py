@@ -14,6 +14,7 @@ from typing import Literal
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
+from nlpkit.settings import MANY, option
 from nlpkit.text.tokenizers import Hyphens, Span, Tokenizer, get_tokenizer
 
 SHOWN_SPACE = "▁"  # U+2581 stands for white space inside a token where spaces separate tokens
@@ -27,15 +28,29 @@ class TokenSettings:
     ['hello', 'world']
     """
 
-    tokenizer: str = "word"
-    pattern: str | None = None
-    hyphens: Hyphens = "split"
-    lower: bool = False
-    normalize: Literal["nfc", "nfkc"] | None = None
-    strip_accents: bool = False
-    no_punct: bool = False
+    tokenizer: str = option(
+        "word",
+        "word, simple, whitespace, char, gpt2, regex, or the path of a subword model.",
+        flags=("--tokenizer", "-t"),
+        metavar="NAME|PATH",
+        group=None,
+    )
+    pattern: str | None = option(
+        None, "What a token looks like, for --tokenizer regex.", metavar="REGEX", group=None
+    )
+    hyphens: Hyphens = option(
+        "split", "well-known as three tokens or one, for --tokenizer word.", group=None
+    )
+    lower: bool = option(False, "Lower-case the text.", group=None)
+    normalize: Literal["nfc", "nfkc"] | None = option(
+        None, "Unicode normal form to bring the text into first.", group=None
+    )
+    strip_accents: bool = option(
+        False, "Drop accents of Latin, Greek, Cyrillic letters.", group=None
+    )
+    no_punct: bool = option(False, "Drop tokens without a letter or digit.", group=None)
     stopwords: frozenset[str] = frozenset()
-    min_length: int = 0
+    min_length: int = option(0, "Drop tokens of fewer characters.", low=0, high=MANY, group=None)
 
     @property
     def is_plain_split(self) -> bool:

@@ -61,20 +61,25 @@ def read_folder(path: str) -> Vectors:
 
         return read_table(Path(path), config.kind)
     folder = Path(path)
-    matrix = read_array(folder / MATRIX, "f4", dimensions=2)
+    words, matrix = _read_words(folder)
     if config.kind == WORD2VEC:
         _check_settings(config, matrix.shape[1], folder)
     if matrix.nbytes <= SMALL:
         check_finite(matrix, str(folder / MATRIX))
-    words = StoredWords(modeldir.read_bytes(folder / VOCAB), str(folder / VOCAB))
-    if len(matrix) != len(words):
-        raise _damaged(folder / MATRIX, f"{len(matrix)} rows for {len(words)} words")
     norms = None
     if (folder / NORMS).is_file():
         norms = read_array(folder / NORMS, "f4", dimensions=1)
         if len(norms) != len(words):
             raise _damaged(folder / NORMS, f"{len(norms)} lengths for {len(words)} words")
     return Vectors(words, matrix, norms=norms, subwords=_read_ngrams(folder, config, matrix.shape))
+
+
+def _read_words(folder: Path) -> tuple[StoredWords, Floats]:
+    matrix = read_array(folder / MATRIX, "f4", dimensions=2)
+    words = StoredWords(modeldir.read_bytes(folder / VOCAB), str(folder / VOCAB))
+    if len(matrix) != len(words):
+        raise _damaged(folder / MATRIX, f"{len(matrix)} rows for {len(words)} words")
+    return words, matrix
 
 
 def _read_checkpoint(folder: Path, config: modeldir.ModelConfig) -> Vectors:
@@ -85,10 +90,7 @@ def _read_checkpoint(folder: Path, config: modeldir.ModelConfig) -> Vectors:
             f"{folder} is a checkpoint with {what}, of which no vectors are made before the end",
             hint="its training again with `resume`",
         )
-    matrix = read_array(folder / MATRIX, "f4", dimensions=2)
-    words = StoredWords(modeldir.read_bytes(folder / VOCAB), str(folder / VOCAB))
-    if len(matrix) != len(words):
-        raise _damaged(folder / MATRIX, f"{len(matrix)} rows for {len(words)} words")
+    words, matrix = _read_words(folder)
     check_finite(matrix, str(folder / MATRIX))
     epochs = [config.metrics.get("epoch"), config.settings.get("epochs")]
     known = all(isinstance(number, int) for number in epochs)

@@ -80,7 +80,7 @@ def check_installed(method: Projection) -> None:
         raise NlpkitError("UMAP is not installed", hint="pip install umap-learn, or `method` tsne")
 
 
-_NAMES = {Projection.PCA: "PCA", Projection.TSNE: "t-SNE", Projection.UMAP: "UMAP"}
+NAMES = {Projection.PCA: "PCA", Projection.TSNE: "t-SNE", Projection.UMAP: "UMAP"}
 
 
 def page_layouts(
@@ -100,7 +100,7 @@ def page_layouts(
         if has_umap():
             methods[Projection.UMAP] = None
     return {
-        f"{_NAMES[one]} {dimensions}-D": project(matrix, one, seed=seed, dimensions=dimensions)
+        f"{NAMES[one]} {dimensions}-D": project(matrix, one, seed=seed, dimensions=dimensions)
         for one in methods
         for dimensions in (3, 2)
         if dimensions == 2 or len(matrix) > 3

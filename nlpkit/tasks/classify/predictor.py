@@ -48,6 +48,17 @@ def known_words(codec: VocabCodec, tokens: Sequence[str]) -> tuple[list[int], li
     return codec.encode_tokens(kept), codec.vector_rows(kept)
 
 
+def decide(
+    names: Sequence[str], probabilities: Floats, threshold: float | None
+) -> list[tuple[str, ...]]:
+    """The labels of each text: all with the threshold or more, or without one the likeliest."""
+    if threshold is None:
+        return [(names[index],) for index in probabilities.argmax(axis=1).tolist()]
+    return [
+        tuple(names[i] for i in np.flatnonzero(row >= threshold).tolist()) for row in probabilities
+    ]
+
+
 def make_bags(settings: ResolvedClassifier, *, lower_first: bool = False) -> BagMaker:
     """What turns texts into tokens and features."""
     return BagMaker(
@@ -149,12 +160,10 @@ class Classifier(modeldir.Model):
         A multi-label classifier gives a tuple for each text: the labels with a probability of
         ``threshold`` or more.
         """
-        names = self.labels.tokens
-        rows = self.probabilities(texts)  # (B, K)
-        if not self.settings.multi_label:
-            return [names[index] for index in rows.argmax(axis=1)]
-        likely = [np.flatnonzero(row >= threshold) for row in rows]
-        return [tuple(names[index] for index in found) for found in likely]
+        names, rows = self.labels.tokens, self.probabilities(texts)  # (B, K)
+        if self.settings.multi_label:
+            return decide(names, rows, threshold)
+        return [labels[0] for labels in decide(names, rows, None)]
 
     def probabilities(self, texts: Sequence[Text]) -> Floats:
         """The probability of each label, (B, K); the rows add up to 1 unless multi-label."""
@@ -258,7 +267,7 @@ class Classifier(modeldir.Model):
         if "encoder" in config.settings:
             from nlpkit.tasks.classify.pretrained import PretrainedClassifier
 
-            return PretrainedClassifier.load(path)  # type: ignore[return-value]
+            return PretrainedClassifier.load(path)
         folder = Path(path)
         where = f"{folder / modeldir.CONFIG}: settings"
         settings = schema.read(ResolvedClassifier, config.settings, where)

@@ -26,7 +26,7 @@ from nlpkit.nn.quantized import Quantize, pack, quantize
 from nlpkit.registry import CLASSIFIER
 from nlpkit.tasks.classify.data import Text, two_texts
 from nlpkit.tasks.classify.features import BagMaker
-from nlpkit.tasks.classify.predictor import LABELS
+from nlpkit.tasks.classify.predictor import LABELS, Classifier
 from nlpkit.tasks.classify.settings import Pooling, TextTuning
 from nlpkit.text.vocab import Vocab
 
@@ -84,12 +84,14 @@ class TextHead(nn.Module):
         return torch.einsum("bt,btc->bc", shares.to(states.dtype), states)
 
 
-class PretrainedClassifier(modeldir.Model):
-    """Labels and the network; it has what ``predictor.Classifier`` has.
+class PretrainedClassifier(Classifier):
+    """A ``Classifier`` whose probabilities come from a network on an encoder.
 
     >>> PretrainedClassifier.load("reviews.model").predict(["I did."])  # doctest: +SKIP
     ['positive']
     """
+
+    settings: TextTuning  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -120,16 +122,6 @@ class PretrainedClassifier(modeldir.Model):
     def pack(self) -> None:
         """The same numbers in a quicker order; the model can then be used, not saved."""
         pack(self.network)
-
-    def predict(
-        self, texts: Sequence[Text], *, threshold: float = 0.5
-    ) -> list[str] | list[tuple[str, ...]]:
-        """The likeliest label of each text, or all that are likely enough when multi-label."""
-        names = self.labels.tokens
-        rows = self.probabilities(texts)
-        if not self.settings.multi_label:
-            return [names[index] for index in rows.argmax(axis=1)]
-        return [tuple(names[i] for i in np.flatnonzero(row >= threshold)) for row in rows]
 
     def probabilities_of(self, rows: Sequence[Sequence[str]]) -> Floats:
         """The same for texts that are tokens already."""

@@ -14,6 +14,7 @@ from nlpkit.metrics.spans import Counts
 from nlpkit.nn.inference import Floats
 from nlpkit.tasks.classify.data import Example
 from nlpkit.tasks.classify.fasttext import AnyClassifier
+from nlpkit.tasks.classify.predictor import decide
 
 
 @dataclass
@@ -48,26 +49,14 @@ class LabelScores:
         return calibration_error(self.bins)
 
 
-def decide(
-    classifier: AnyClassifier, probabilities: Floats, threshold: float
-) -> list[tuple[str, ...]]:
-    """The labels of each text: the likeliest one, or all over the threshold when multi-label."""
-    names = classifier.labels.tokens
-    if classifier.settings.multi_label:
-        return [
-            tuple(names[index] for index in np.flatnonzero(row >= threshold))
-            for row in probabilities
-        ]
-    return [(names[index],) for index in probabilities.argmax(axis=1)]
-
-
 def score_labels(
     examples: Sequence[Example], classifier: AnyClassifier, threshold: float = 0.5
 ) -> LabelScores:
     """Classify labelled texts and compare."""
     texts: list[Any] = [example.texts for example in examples]
     probabilities = classifier.probabilities(texts)
-    decided = decide(classifier, probabilities, threshold)
+    several = classifier.settings.multi_label
+    decided = decide(classifier.labels.tokens, probabilities, threshold if several else None)
     labels: dict[str, Counts] = {name: Counts() for name in classifier.labels.tokens}
     confusions: Counter[tuple[str, str]] = Counter()
     right = 0
