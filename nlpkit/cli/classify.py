@@ -35,6 +35,8 @@ TextColumn = Annotated[
     str | None,
     typer.Option(
         "--text-column",
+        "--key",
+        "--column",
         metavar="NAME",
         help="Column or key of the text.",
         show_default="text, sentence, review, ...",

@@ -17,7 +17,7 @@ from nlpkit.cli.frame import new_app
 from nlpkit.cli.output import Writer, open_output, rows_format, write_rows
 from nlpkit.cli.progress_training import check_place, draw_run
 from nlpkit.text.pipeline import Tokens
-from nlpkit.text.records import TOKEN_KEYS, Reading
+from nlpkit.text.records import TOKEN_KEYS, Reading, token_keys
 from nlpkit.word2vec.config import Arch, Word2VecConfig
 
 app = new_app("Word vectors by word2vec: train, and show training examples.")
@@ -108,11 +108,11 @@ def train(
         )
     elif checkpoint is not None:
         alone = not inputs and (sys.stdin is None or sys.stdin.isatty())
-        blocks = None if alone else options.read_records(inputs, reading)
+        blocks = None if alone else options.read_records(inputs, reading, token_keys(tokens))
         run = resume_run(checkpoint, settings, tokens, blocks, named=bool(inputs), **given)
     else:
         Tokens(tokens)  # a wrong setting fails here, before the text is read
-        blocks = options.read_records(inputs, reading)
+        blocks = options.read_records(inputs, reading, token_keys(tokens))
         with notes.progress("reading", unit="MB") as bar:
             run = begin_text(
                 blocks,

@@ -168,21 +168,26 @@ def read_records(
             form = "text"
         blocks = itertools.chain([first], blocks)
         if form == "text":
+            named = _form_by_name(path)
+            if tables and reading.input == "auto" and named is not None:
+                say(f"{first.source}: plain text, of one column (if not: --input {named})")
             yield from blocks
             continue
         if reading.input == "auto":
-            say(f"{first.source}: {_NAMES[form]}, {_which(form, wanted)} (if not: --input text)")
+            what = _which(form, wanted, _first_line(first))
+            say(f"{first.source}: {_NAMES[form]}, {what} (if not: --input text)")
         if form != "jsonl":
             blocks = _table_blocks(blocks, _DELIMITERS[form], wanted, reading.errors)
         elif squad:
             blocks = squad_blocks(blocks, reading.errors)
-        elif _OBJECTS.match(first.data):
+        elif ARRAY.match(first.data):
             blocks = array_blocks(blocks, reading.errors)
         for block in blocks:
             yield RecordBlock(block.data, block.source, block.first_line, wanted)
 
 
 _OBJECTS = re.compile(rb"\s*\[\s*\{")  # a file that is one array of objects
+ARRAY = re.compile(rb'\s*\[\s*(\{|\[\s*")')  # of arrays that begin with a text, too
 _SQUAD = re.compile(rb'\s*\{\s*"(version|data)"\s*:')  # a file that is one object
 
 
@@ -222,8 +227,33 @@ def squad_blocks(blocks: Iterable[TextBlock], errors: str = "strict") -> Iterato
 _NAMES = {"jsonl": "JSON lines", "csv": "CSV", "tsv": "TSV"}
 
 
-def _which(form: str, keys: tuple[str, ...]) -> str:
-    return f"{'key' if form == 'jsonl' else 'column'} {' or '.join(keys)}"
+def _which(form: str, keys: tuple[str, ...], line: bytes) -> str:
+    """What is read of the record in a first line, or may be where that has none of it.
+
+    >>> _which("csv", TEXT_KEYS, b"id,text"), _which("jsonl", TEXT_KEYS, b"{")
+    ('column text', 'key text or sentence or tokens')
+    """
+    text = line.decode("utf-8", "replace").lstrip("\ufeff")
+    there: list[str] = []
+    if form == "jsonl":
+        try:
+            there = _readable(parse_json(text), keys)
+        except ValueError:
+            pass  # which is said when the line is read
+    else:
+        names = [name.strip('"') for name in text.split(_DELIMITERS[form])]
+        there = [key for key in keys if key in names]
+    return f"{'key' if form == 'jsonl' else 'column'} {' or '.join(there[:1] or keys)}"
+
+
+def _readable(record: Any, keys: Iterable[str]) -> list[str]:
+    """Keys with a text or a list: a count of tokens is nothing to read where there is a text."""
+    found = record if isinstance(record, dict) else {}
+    return [key for key in keys if isinstance(found.get(key), (str, list))]
+
+
+def _first_line(block: TextBlock) -> bytes:
+    return next((line for line in block.data.splitlines() if line.strip()), b"")
 
 
 def bare_name(path: str) -> str:
@@ -235,19 +265,23 @@ def bare_name(path: str) -> str:
     return path.removesuffix(compression.ending(path) or "\0")
 
 
+def _form_by_name(path: str) -> str | None:
+    name = bare_name(path)
+    return next((form for ending, form in _ENDINGS.items() if name.endswith(ending)), None)
+
+
 def detect(path: str, first: TextBlock, reading: Reading, keys: tuple[str, ...] = TEXT_KEYS) -> str:
     """What a source holds, by its name, or by its first line that is not empty.
 
     A first line of one column that is none of ``keys`` is plain text, whatever the name says.
     """
-    name = bare_name(path)
-    line = next((line for line in first.data.splitlines() if line.strip()), b"")
-    for ending, form in _ENDINGS.items():
-        if name.endswith(ending):
-            single = _DELIMITERS.get(form, "").encode() not in line
-            if single and line.strip().decode("utf-8", "replace").strip('"') not in keys:
-                return "text"
-            return form
+    line = _first_line(first)
+    form = _form_by_name(path)
+    if form is not None:
+        single = _DELIMITERS.get(form, "").encode() not in line
+        if single and line.strip().decode("utf-8", "replace").strip('"') not in keys:
+            return "text"
+        return form
     if _OBJECTS.match(first.data):
         return "jsonl"
     if line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}"):
@@ -399,9 +433,7 @@ def rows_of(block: TextBlock, errors: str = "strict") -> Iterator[Row]:
                 continue
             raise NlpkitError(f"{block.source}: line {number}: no JSON object: {line[:40]!r}")
         there = [key for key in block.keys if key in record]
-        # a count of tokens is nothing to read where there is a text
-        readable = (key for key in there if isinstance(record[key], (str, list)))
-        key = next(readable, there[0] if there else None)
+        key = next(iter(_readable(record, there) or there), None)
         if key is None:
             names = ", ".join(map(str, list(record)[:8])) or "none"
             raise NlpkitError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from nlpkit.errors import NlpkitError
 from nlpkit.text.pipeline import TokenSettings
-from nlpkit.text.records import Reading
+from nlpkit.text.records import Reading, token_keys
 from nlpkit.training.distributed import Processes
 from nlpkit.word2vec.config import Word2VecConfig
 from nlpkit.word2vec.engines import EngineName
@@ -50,7 +50,8 @@ def begin_shared(
     peers.check_same("texts", json.dumps(files))
     builder = StoreBuilder()
     parts = plan_parts(paths, peers.rank, peers.count, reading)
-    text_hash = fill_store(builder, read_parts(parts, reading), config, tokens, reading.errors)
+    blocks = read_parts(parts, reading, token_keys(tokens))
+    text_hash = fill_store(builder, blocks, config, tokens, reading.errors)
     given = read_vocab(vocab)
     if given is None:
         words, counts = builder.counted()

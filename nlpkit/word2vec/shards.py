@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from nlpkit import textio
 from nlpkit.errors import NlpkitError
-from nlpkit.text.records import Reading, detect, read_records
+from nlpkit.text.records import TEXT_KEYS, Reading, detect, read_records
 from nlpkit.textio import BLOCK_SIZE, COMPRESSED, TextBlock
 
 
@@ -59,11 +59,13 @@ def _can_be_cut(path: str, reading: Reading) -> bool:
     return detect(path, first, reading) == "text"
 
 
-def read_parts(parts: Sequence[Part], reading: Reading) -> Iterator[TextBlock]:
-    """The blocks of all parts."""
+def read_parts(
+    parts: Sequence[Part], reading: Reading, keys: tuple[str, ...] = TEXT_KEYS
+) -> Iterator[TextBlock]:
+    """The blocks of all parts; ``keys`` is what to read of records."""
     for part in parts:
         if part.stop is None:
-            yield from read_records([part.path], reading)
+            yield from read_records([part.path], reading, keys)
         else:
             yield from _read_part(part.path, part.start, part.stop)
 

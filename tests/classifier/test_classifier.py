@@ -402,7 +402,7 @@ def test_several_labels_are_read(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "nothing in it"),
-        ("just some text\nand more\n", "no labels were recognised"),
+        ("just some text\nand more\n", "no labels were recognised.*`input` csv"),
         ("a\tb\tc\n", "3 columns and no header"),
         ("good\tyes\nbad\nbad\tno\n", "line 2: expected 2 columns between tabs, found 1"),
         ("good\tyes\n\tno\nbad\tmaybe\nbad\tso\n", "line 2: the label is empty"),

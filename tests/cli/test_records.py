@@ -56,6 +56,16 @@ def test_what_only_looks_like_json_is_text_and_a_flag_decides() -> None:
     assert call("tokenize", "--input", "text", "-t", "whitespace", input=line) == line
 
 
+def test_the_key_that_is_read_is_named_and_a_table_that_is_none(run: Runner) -> None:
+    """A semicolon separates nothing; who has such a table is told that it is read as text."""
+    run.write("a.jsonl", '{"id": 1, "tokens": 2, "text": "a b"}\n')
+    assert "a.jsonl: JSON lines, key text (if not" in run.shell("nlpkit tokenize a.jsonl").err
+    run.write("a.csv", "id;text\n1;one, two\n")
+    done = run.shell("nlpkit tokenize -t whitespace a.csv")
+    assert done.out == "id;text\n1;one, two\n"
+    assert "a.csv: plain text, of one column (if not: --input csv)" in done.err
+
+
 def test_one_array_of_objects_is_read_as_lines_of_them() -> None:
     array = '[\n {"id": 1, "text": "a b"},\n {"id": 2, "text": "c"}\n]\n'
     found = [

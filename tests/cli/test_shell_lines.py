@@ -79,6 +79,17 @@ def test_tokens_ids_and_tokens_again_keep_the_keys_of_a_record(shell: Shell) -> 
     assert found[0]["tokens"] == ["the", "soup", "was", "cold", "."]
 
 
+def test_word_vectors_are_those_of_the_tokens_that_were_made(shell: Shell, folder: Path) -> None:
+    shell("""
+        train="nlpkit word2vec train -q --min-count 1 --dim 4 --epochs 1 --threads 1 -o"
+        nlpkit tokenize --json --lower in.jsonl | $train of.tokens
+        nlpkit tokenize --json --lower in.jsonl | $train of.text -t word
+        """)
+    assert "soup\t" in (folder / "of.tokens" / "vocab.tsv").read_text()
+    assert "The\t" not in (folder / "of.tokens" / "vocab.tsv").read_text()
+    assert "The\t" in (folder / "of.text" / "vocab.tsv").read_text()
+
+
 def test_a_column_of_a_table_goes_through_a_pipe(shell: Shell) -> None:
     line = "cat in.tsv | nlpkit tokenize --input tsv --column review --json"
     assert records(shell(line))[1] == {
@@ -92,7 +103,8 @@ def test_several_tables_with_integer_labels_train_a_classifier(shell: Shell) -> 
     columns = "--text-column review --label-column stars"
     found = records(
         shell(f"""
-        nlpkit classify train reviews.csv more.csv {columns} -o stars -q --epochs 3 --threads 1
+        nlpkit classify train reviews.csv more.csv --key review --label-column stars -o stars \\
+            -q --epochs 3 --threads 1
         nlpkit classify evaluate stars more.csv {columns} --plot stars.html > /dev/null
         nlpkit classify predict stars more.csv --column review --json
         """)
@@ -136,9 +148,11 @@ def test_tasks_of_label_studio_and_examples_of_spacy_are_tagged(shell: Shell, fo
         nlpkit tag predict tasks tasks.json -q --format spans | tail -1
         echo '["Ann Lee sleeps", {"entities": []}]' > old.jsonl
         nlpkit tag predict tasks old.jsonl -q --format spans
+        echo '[["Ann Lee sleeps", {"entities": []}]]' > old.json
+        nlpkit tag predict tasks old.json -q --format spans
         """)
-    task, old = out.splitlines()
-    assert json.loads(old)["entities"] == [[0, 7, "PER"]]
+    task, *old = out.splitlines()
+    assert [json.loads(one)["entities"] for one in old] == [[[0, 7, "PER"]]] * 2
     assert json.loads(task) == {"id": 9, "text": "Ann Lee sleeps", "entities": [[0, 7, "PER"]]}
 
 

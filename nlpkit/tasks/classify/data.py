@@ -166,7 +166,8 @@ def detect_format(sample: Sequence[str], name: str) -> LabelFormat:
         return "tsv"
     raise NlpkitError(
         f"{name}: no labels were recognised in it",
-        hint="label<TAB>text, text<TAB>label, __label__x text, JSON lines or a folder per label",
+        hint="label<TAB>text, text<TAB>label, __label__x text, JSON lines, a folder per label, "
+        "or `input` csv",
     )
 
 

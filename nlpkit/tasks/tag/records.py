@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -41,7 +40,7 @@ class Misplaced(NamedTuple):
 
 def are_records(blocks: list[TextBlock], errors: str) -> bool:
     """Whether a file is an array, or its first line that is not empty an object with a sentence."""
-    if _ARRAY.match(blocks[0].data):
+    if records.ARRAY.match(blocks[0].data):
         return True
     line = next((line for block in blocks for line in block.lines(errors) if line.strip()), "")
     try:
@@ -51,14 +50,11 @@ def are_records(blocks: list[TextBlock], errors: str) -> bool:
     return isinstance(found, dict) and bool({"tokens", "text"} & set(found))
 
 
-_ARRAY = re.compile(rb'\s*\[\s*(\{|\[\s*")')
-
-
 def _record_blocks(blocks: Iterable[TextBlock], errors: str) -> Iterator[records.RecordBlock]:
     """JSON lines, each with tokens or a text, of files that hold lines or one array."""
     for _, group in itertools.groupby(blocks, lambda block: block.source):
         parts = list(group)
-        if _ARRAY.match(parts[0].data):
+        if records.ARRAY.match(parts[0].data):
             parts = list(records.array_blocks(parts, errors))
         for block in parts:
             data = block.data
