@@ -124,7 +124,7 @@ def plot_losses(axes: Any, curves: dict[str, list[dict[str, Any]]]) -> None:
     """
     shown = 0
     unit = "record"
-    for name, records in curves.items():
+    for curve, (name, records) in enumerate(curves.items()):
         for key, label in (("loss", "training"), ("heldout_loss", "held out")):
             points = [
                 (record.get("step", record.get("epoch", number)), record[key])
@@ -135,13 +135,15 @@ def plot_losses(axes: Any, curves: dict[str, list[dict[str, Any]]]) -> None:
                 unit = next((one for one in ("step", "epoch") if one in records[0]), unit)
                 title = f"{name}, {label}" if len(curves) > 1 else label
                 style = "-" if key == "loss" else "--"
-                axes.plot(*zip(*points, strict=True), style, label=title)
+                colour = f"C{curve if len(curves) > 1 else shown}"  # the two of a model are alike
+                axes.plot(*zip(*points, strict=True), style, color=colour, label=title)
                 hover_points(axes, points, [f"{title}, {unit} {x}: {y:.4f}" for x, y in points])
                 shown += 1
     if not shown:
         names = ", ".join(curves)
         raise NlpkitError(f"no training curve in {names}", hint="a model that nlpkit has trained")
     axes.set_xlabel(unit)
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("loss")
     axes.grid(alpha=0.3)
     axes.legend()

@@ -37,8 +37,9 @@ def plot(
 
     To a picture, to a page of three dimensions to turn, zoom and search in any browser without a
     network, or roughly to the terminal. Give words, --top N, --groups or --relations. The axes of a
-    picture by pca say how much of the variance they show. A page switches between methods, lights
-    up neighbours, and draws an analogy that is typed into it: king - man + woman.
+    picture by pca say how much of the variance they show. A page switches between methods (with
+    more than 300 words between pca and that of --method, since the others take long), lights up
+    neighbours, and draws an analogy that is typed into it: king - man + woman.
 
     Examples:
       $ nlpkit vectors plot king queen man woman france paris italy rome -m world.model

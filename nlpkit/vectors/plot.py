@@ -14,6 +14,7 @@ from nlpkit.vectors.labels import place_labels
 from nlpkit.vectors.marks import COLOURS, group_numbers
 
 _GAP = 4.0  # points between a dot and its label
+_MARGIN = 2.0  # points between a label and the frame
 _INK, _DOT, _FAINT = "#1f2430", "#2a78c2", "#b5bac4"
 
 
@@ -74,9 +75,12 @@ def draw(
         extents = [text.get_window_extent(renderer) for text in texts]
         sizes = np.array([[each.width, each.height] for each in extents]) / pixels_per_point
         anchors = axes.transData.transform(points) / pixels_per_point
-        box = axes.get_window_extent()
+        box = axes.get_window_extent().padded(-_MARGIN * pixels_per_point)
         bounds = tuple(np.array([box.x0, box.y0, box.x1, box.y1]) / pixels_per_point)
-        placed = place_labels(anchors, sizes, bounds, _GAP)
+        legend = axes.get_legend()
+        taken = [legend.get_window_extent(renderer).extents / pixels_per_point] if legend else []
+        lines = anchors[_ends(words, relations)]
+        placed = place_labels(anchors, sizes, bounds, _GAP, lines=lines, taken=taken)
         for text, anchor, place in zip(texts, anchors, placed, strict=True):
             if place is None:
                 text.remove()
@@ -125,11 +129,16 @@ def _mark(
         axes.scatter(where[:, 0], where[:, 1], s=18, color=colour, linewidths=0, label=name or None)
     if names:
         axes.legend(loc="best", fontsize=8, framealpha=0.8)
-    place = dict(zip(words, points.tolist(), strict=True))
-    for start, end in relations:
-        if start in place and end in place:
-            arrow = {"arrowstyle": "->", "color": _INK, "alpha": 0.55, "shrinkA": 3, "shrinkB": 3}
-            axes.annotate("", xy=place[end], xytext=place[start], arrowprops=arrow)
+    for start, end in points[_ends(words, relations)].tolist():
+        arrow = {"arrowstyle": "->", "color": _INK, "alpha": 0.55, "shrinkA": 3, "shrinkB": 3}
+        axes.annotate("", xy=end, xytext=start, arrowprops=arrow)
+
+
+def _ends(words: Sequence[str], relations: Sequence[tuple[str, str]]) -> NDArray[np.int64]:
+    """Rows (M, 2) of the words of each pair that is drawn."""
+    rows = {word: row for row, word in enumerate(words)}
+    known = [(rows[a], rows[b]) for a, b in relations if a in rows and b in rows]
+    return np.array(known, dtype=np.int64).reshape(-1, 2)
 
 
 def terminal_view(

@@ -15,6 +15,8 @@ from command_runner import Runner
 from model_files import without_manifest
 from small_models import KINDS
 
+from nlpkit import plots
+
 
 @pytest.fixture
 def model(run: Runner) -> Callable[[str], Path]:
@@ -233,3 +235,18 @@ def test_a_pipe_is_refused_instead_of_waited_for(run: Runner) -> None:
     assert "is neither a file nor a folder (try: save it to a file first)" in run.fails(
         "info", "pipe"
     )
+
+
+def test_curves_of_several_models_have_a_colour_each_and_whole_steps() -> None:
+    curve = [{"step": step, "loss": 1.0 / step, "heldout_loss": 2.0 / step} for step in (1, 2, 3)]
+    drawn, axes = plots.figure()
+    plots.plot_losses(axes, {"a": curve, "b": curve})
+    seen = [(line.get_label(), line.get_color(), line.get_linestyle()) for line in axes.lines]
+    assert seen == [
+        ("a, training", "C0", "-"),
+        ("a, held out", "C0", "--"),
+        ("b, training", "C1", "-"),
+        ("b, held out", "C1", "--"),
+    ]
+    drawn.canvas.draw()
+    assert all(float(tick).is_integer() for tick in axes.get_xticks())

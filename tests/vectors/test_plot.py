@@ -42,6 +42,17 @@ def test_no_label_covers_another_or_a_point_or_leaves_the_picture(n: int, seed: 
             assert apart
 
 
+def test_a_label_stands_beside_arrows_and_the_legend_while_there_is_room() -> None:
+    point, size = np.array([[50.0, 50.0]]), np.array([[20.0, 10.0]])
+    flat = np.array([[[50.0, 50.0], [90.0, 50.0]]])  # away to the right, where the label would be
+    bounds = (0, 0, 100, 100)
+    assert place_labels(point, size, bounds, 2, lines=flat) == [(38.0, 50.0)]
+    legend = (0, 40, 45, 60)
+    assert place_labels(point, size, bounds, 2, lines=flat, taken=[legend]) == [(62.0, 57.0)]
+    narrow = (45, 45, 75, 55)
+    assert place_labels(point, size, narrow, 2, lines=flat) == [(62.0, 50.0)]
+
+
 @pytest.mark.parametrize("method", list(Projection))
 @pytest.mark.parametrize("n", [1, 2, 3, 12])
 def test_points_fill_the_plane_and_are_seeded(method: Projection, n: int) -> None:
