@@ -242,12 +242,13 @@ class ProgressBar:
         if not self.notes.quiet and sys.stderr is not None and sys.stderr.isatty():
             import rich.progress as bars
             from rich.console import Console
+            from rich.table import Column
 
             self._bar = bars.Progress(
                 bars.TextColumn("{task.description}"),
                 bars.BarColumn(),
                 bars.TaskProgressColumn(),
-                bars.TimeRemainingColumn(),
+                bars.TimeRemainingColumn(table_column=Column(min_width=len("0:00:00"))),
                 bars.TextColumn("{task.fields[extra]}"),
                 console=Console(stderr=True),
                 transient=True,
