@@ -90,6 +90,8 @@ def _check(settings: TranslateSettings, has_dev: bool) -> None:
         given += ["marian"] if settings.marian else []
         if given:
             raise UsageError(f"--{given[0]} needs --model transformer")
+    if settings.attention == "none" and settings.input_feeding:
+        raise UsageError("--input-feeding feeds back what was attended to: not with none")
 
 
 def _describe(run: TranslateRun, notes: Notes) -> None:

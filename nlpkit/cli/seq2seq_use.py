@@ -218,7 +218,7 @@ class _Counts:
 
     def __init__(self) -> None:
         self.lines = self.tokens = self.cut = self.loops = self.incomplete = 0
-        self.read = self.unknown = 0
+        self.read = self.unknown = self.tabs = 0
 
     def add(
         self, translator: Translator, lines: Sequence[str], answers: Sequence[Sequence[Answer]]
@@ -229,6 +229,8 @@ class _Counts:
             self.cut += one[0].cut
             self.loops += one[0].cut > 0
             self.incomplete += not one[0].complete
+        if not translator.source.features:
+            self.tabs += sum("\t" in line for line in lines)
         texts = map(translator.readable, lines)
         ids = [index for text in texts for index in translator.source.encode(text)]
         self.read += len(ids)
@@ -240,6 +242,11 @@ def _say_counts(counts: _Counts, translator: Translator, notes: Notes) -> None:
         notes.warn(
             f"{plural(translator.too_long, 'line')} longer than the model's "
             f"{translator.longest} tokens, cut (try: nlpkit sentences first)"
+        )
+    if counts.tabs:
+        notes.warn(
+            f"{plural(counts.tabs, 'line')} with a tab: what is behind it are features, and the "
+            "model knows none (try: sources only)"
         )
     share = counts.unknown / max(1, counts.read)
     if share > _STRANGE:

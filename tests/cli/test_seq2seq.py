@@ -187,6 +187,7 @@ def test_wrong_usage_is_said(folder: Path, flags: list[str], message: str) -> No
         (["--model", "lstm", "--heads", "2"], "--heads needs --model transformer"),
         (["--metric", "bleu"], "--metric needs --dev"),
         (["--patience", "3"], "--patience needs --dev"),
+        (["--attention", "none", "--input-feeding"], "not with none"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(
@@ -233,12 +234,17 @@ def test_bad_pairs_are_named_and_nothing_is_written(folder: Path, tmp_path: Path
     held = ["--dev", str(empty), "-t", "whitespace"]
     message = fails("train", str(folder / "train.tsv"), *held, "-o", str(tmp_path / "m"), *SMALL)
     assert "no held-out pair has text on both sides" in message
+    blank = tmp_path / "blank.tsv"
+    blank.write_text("\n\n")
+    assert "no pairs in the input" in fails("evaluate", str(folder / "m"), str(blank))
     long = tmp_path / "long.tsv"
     long.write_text("a b c d e f g\th\n")
     assert "longer than --max-length 3" in fails(
         *("train", str(long), "-o", str(tmp_path / "m"), *SMALL, "-t", "word", "--max-length", "3")
     )
-    assert {path.name for path in tmp_path.iterdir()} == {"a.en", "a.de", "empty.tsv", "long.tsv"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("a.en", "a.de", "blank.tsv", "empty.tsv", "long.tsv")
+    }
 
 
 def test_what_is_left_out_of_training_is_counted(tmp_path: Path) -> None:
@@ -250,6 +256,12 @@ def test_what_is_left_out_of_training_is_counted(tmp_path: Path) -> None:
     assert "left out, 1 pair: had an empty side" in result.stderr
     assert "left out, 1 pair: had a side of more than --max-length 3" in result.stderr
     assert "auto picked lstm" in result.stderr
+
+
+def test_features_that_the_model_has_not_are_told(folder: Path) -> None:
+    result = run("predict", str(folder / "m"), input="1 2\tone two\n3\n")
+    assert "1 line with a tab" in result.stderr
+    assert "with a tab" not in run("predict", str(folder / "m"), input="1 2\n3\n").stderr
 
 
 def test_features_become_symbols(tmp_path: Path) -> None:

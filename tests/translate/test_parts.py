@@ -57,9 +57,9 @@ def test_unknown_words_are_put_in_their_places() -> None:
 
 def test_pairs_of_all_forms(tmp_path: Path) -> None:
     tsv, jsonl = tmp_path / "pairs.tsv", tmp_path / "pairs.jsonl"
-    tsv.write_text("a\tb\n\nc d\te\n")
+    tsv.write_text("a\tb\n\nc d\te\n\t\n")
     jsonl.write_text('{"source": "a", "target": "b"}\n{"source": ["c", "V;SG"], "target": "e"}\n')
-    assert read_pairs(str(tsv)) == [Pair("a", "b"), Pair("c d", "e")]
+    assert read_pairs(str(tsv)) == [Pair("a", "b"), Pair("c d", "e"), Pair("", "")]
     assert read_pairs(str(jsonl))[1] == Pair("c\tV;SG", "e")
     columns = tmp_path / "columns.tsv"
     columns.write_text("gehen\tging\tV;PST\n")
@@ -147,6 +147,21 @@ def test_pairs_are_sorted_out_by_reason() -> None:
         None,
         None,
     ]
+
+
+def test_texts_without_spaces_are_as_long_as_their_characters() -> None:
+    pairs = [
+        Pair("今日はとても天気がいいです。", "The weather is very nice today."),
+        Pair("東京 タワー", "Tokyo tower"),  # no hiragana: Japanese all the same
+        Pair("東京駅前中央郵便局", "Yes"),
+    ]
+    assert [reason for _, reason in sort_out(pairs)] == [None, None, "ratio"]
+
+
+def test_a_script_that_no_letter_has_is_refused() -> None:
+    assert [why for _, why in sort_out([Pair("a", "b")], CleanSettings(target_script="latin"))]
+    with pytest.raises(NlpkitError, match="no letter is of a script named klingon"):
+        list(sort_out([Pair("a", "b")], CleanSettings(target_script="klingon")))
 
 
 def test_scores_are_those_of_sacrebleu() -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from nlpkit.errors import NlpkitError
 from nlpkit.settings import DATA, MANY, option
 from nlpkit.tasks.translate.data import Pair
 
 Reason = Literal["empty", "identical", "ratio", "long", "script", "duplicate"]
 REASONS: tuple[Reason, ...] = ("empty", "identical", "ratio", "long", "script", "duplicate")
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA")  # written without spaces; Japanese has all three
 _SHORT = 4  # words: "Yes." may well be a long sentence in another language
 
 
@@ -48,9 +51,41 @@ def script(text: str) -> str:
     counts: dict[str, int] = {}
     for character in text:
         if character.isalpha():
-            name = unicodedata.name(character, "").partition(" ")[0]
+            name = _script_of(character)
             counts[name] = counts.get(name, 0) + 1
     return max(counts, key=lambda name: (counts[name], name), default="")
+
+
+def _script_of(letter: str) -> str:
+    name = unicodedata.name(letter, "").partition(" ")[0].partition("-")[0]
+    return _UNSPACED[0] if name in _UNSPACED else name
+
+
+def _named(script: str | None) -> str | None:
+    """A script that was asked for, as ``script`` calls it."""
+    if script is None:
+        return None
+    name = script.upper()
+    letters = (letter for letter in map(chr, range(sys.maxunicode + 1)) if letter.isalpha())
+    wanted = _UNSPACED[0] if name in _UNSPACED else name
+    if not any(_script_of(letter) == wanted for letter in letters):
+        raise NlpkitError(
+            f"no letter is of a script named {script}",
+            hint="a name of Unicode: LATIN, CYRILLIC, GREEK, ARABIC, CJK",
+        )
+    return wanted
+
+
+def count_words(text: str) -> int:
+    """What stands between spaces; of Chinese and Japanese, each character.
+
+    >>> count_words("a good day"), count_words("你好, 世界")
+    (3, 4)
+    """
+    return sum(
+        sum(letter.isalpha() and _script_of(letter) == _UNSPACED[0] for letter in part) or 1
+        for part in text.split()
+    )
 
 
 def usual_script(texts: Iterable[str]) -> str:
@@ -75,12 +110,12 @@ def sort_out(
     settings = settings or CleanSettings()
     listed = list(pairs)
     scripts = (
-        settings.source_script or usual_script(pair.source for pair in listed),
-        settings.target_script or usual_script(pair.target for pair in listed),
+        _named(settings.source_script) or usual_script(pair.source for pair in listed),
+        _named(settings.target_script) or usual_script(pair.target for pair in listed),
     )
     seen: set[tuple[str, str]] = set()
     for pair in listed:
-        reason = _reason(pair, settings, (scripts[0].upper(), scripts[1].upper()))
+        reason = _reason(pair, settings, scripts)
         key = _key(pair.source), _key(pair.target)
         if reason is None and key in seen:
             reason = "duplicate"
@@ -99,7 +134,7 @@ def _reason(pair: Pair, settings: CleanSettings, scripts: tuple[str, str]) -> Re
         return "empty"
     if _key(source) == _key(target) and any(map(str.isalpha, source)):
         return "identical"
-    lengths = sorted((len(source.split()), len(target.split())))
+    lengths = sorted((count_words(source), count_words(target)))
     if lengths[1] > settings.max_words:
         return "long"
     if lengths[1] > _SHORT and lengths[1] > settings.max_ratio * lengths[0]:

@@ -70,7 +70,7 @@ def _bare(text: str) -> str:
 def _from_columns(lines: Iterable[Line], columns: Columns | None) -> Iterator[Pair]:
     for text, source, number in lines:
         text = _bare(text)
-        if not text.strip():
+        if not text.strip() and "\t" not in text:  # a tab alone is a pair of nothing, to be counted
             continue
         fields = text.split("\t")
         if columns is None and len(fields) != 2:
@@ -146,7 +146,7 @@ def without_empty(pairs: Iterable[Pair], name: str = "pair") -> Sorted:
     kept = [pair for pair in listed if pair.source.strip() and pair.target.strip()]
     if not kept:
         raise NlpkitError(
-            f"no {name} has text on both sides" if listed else "no pairs to learn from",
+            f"no {name} has text on both sides" if listed else f"no {name}s in the input",
             hint="source<TAB>target, one pair per line",
         )
     return Sorted(kept, len(listed) - len(kept))
