@@ -53,7 +53,8 @@ def train(
     Examples:
       $ nlpkit bert train sample_corpora/world.txt -o world.bert --max-time 60s
       $ nlpkit bert train sample_corpora/tales.txt -o tales.bert --size tiny --whole-words
-      $ nlpkit bert train sample_corpora/tales.txt -o hf.bert --recipe bert --next-sentence
+      $ nlpkit sentences sample_corpora/tales.txt -o lines.txt
+      $ nlpkit bert train lines.txt -o hf.bert --recipe bert --next-sentence
     """
     from nlpkit.device import memory_advice
     from nlpkit.tasks.bert.data import tokenize_lines

@@ -190,7 +190,7 @@ class SentencePairs:
         if len(sizes) < 2 or not len(self._usable):
             raise NlpkitError(
                 "`next_sentence` needs documents of two or more lines, and two documents at least",
-                hint="blank lines between documents, in more text",
+                hint="nlpkit sentences first: a sentence a line, blank lines between documents",
             )
 
     def __getitem__(self, number: int) -> Sequences:
