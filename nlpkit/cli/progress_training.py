@@ -183,7 +183,7 @@ def _say_end(run: Run, trainer: Trainer, notes: Notes) -> None:
     counters = trainer.counters
     losses = [record["loss"] for record in counters.records]
     curve = labelled_sparkline(losses)
-    line = f"{counters.step:,} steps in {counters.seconds:.0f} s  loss {curve}"
+    line = f"{plural(counters.step, 'step')} in {counters.seconds:.0f} s  loss {curve}"
     if counters.best_loss is not None:
         best = run.show_heldout(counters.best_loss)
         line += f"  held-out {best} at step {counters.best_step:,}"
@@ -192,6 +192,6 @@ def _say_end(run: Run, trainer: Trainer, notes: Notes) -> None:
     notes.say(line)
     if trainer.settings.max_time is not None and counters.step < FEW_STEPS:
         notes.warn(
-            f"--max-time allowed {counters.step} steps only, too few to learn much "
+            f"--max-time allowed {plural(counters.step, 'step')} only, too few to learn much "
             "(try: a longer --max-time or a smaller model)"
         )
