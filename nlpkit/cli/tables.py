@@ -12,8 +12,9 @@ from typing import Any
 
 FORMATS = ("table", "tsv", "csv", "jsonl", "markdown")
 # What a narrow terminal does without, in this order: names and scores stay. Both ends of an
-# interval go together, for one alone says nothing.
+# interval go together, for one alone says nothing. A note goes only where it cannot be folded.
 DROPPED_FIRST = (("low", "high"), *zip(("protocol", "coverage", "questions", "support", "note")))
+_NARROW_NOTE = 24
 _GAP = 2
 # a dot is a zero in a matrix
 _NUMBER = re.compile(r"[-+]?[0-9][0-9,]*(\.[0-9]+)?(%|e[-+]?[0-9]+)?|\.")
@@ -66,13 +67,13 @@ def table(
     cells = [list(row) for row in rows]
     columns = list(columns)
     for names in DROPPED_FIRST:
-        if total_width(columns, cells) > width:
+        if total_width(columns, cells) - _folded(columns, cells, names) > width:
             kept = [place for place, name in enumerate(columns) if name not in names]
             columns = [columns[place] for place in kept]
             cells = [[row[place] for place in kept] for row in cells]
     numeric = [
-        any(row[place] is not None for row in cells)
-        and all(row[place] is None or _is_number(row[place]) for row in cells)
+        any(_is_number(row[place]) for row in cells)
+        and all(row[place] in (None, "") or _is_number(row[place]) for row in cells)
         for place in range(len(columns))
     ]
     widths = _widths(columns, cells)
@@ -93,6 +94,13 @@ def table(
 def total_width(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> int:
     """Columns of a terminal that a whole table takes."""
     return sum(_widths(columns, rows)) + _GAP * (len(columns) - 1)
+
+
+def _folded(columns: Sequence[str], rows: Sequence[Sequence[Any]], names: Sequence[str]) -> int:
+    """Columns of a terminal that are won by folding the note, if it is among ``names``."""
+    if "note" not in names or "note" not in columns:
+        return 0
+    return max(0, _widths(columns, rows)[list(columns).index("note")] - _NARROW_NOTE)
 
 
 def _is_number(value: Any) -> bool:

@@ -158,6 +158,21 @@ def test_a_table_keeps_names_whole_and_drops_intervals_on_a_narrow_terminal() ->
     assert max(map(len, narrow.splitlines())) <= 46
 
 
+def test_a_note_is_folded_before_it_is_dropped() -> None:
+    note = "small: vectors trained on plain text will help most"
+    shown = tables.table(
+        ["measure", "value", "note"], [("tokens", 3, ""), ("advice", "", note)], width=50
+    )
+    assert shown.splitlines()[2] == "tokens       3"
+    assert [line.split("  ")[-1].strip() for line in shown.splitlines()[3:]] == [
+        "small: vectors trained on plain",
+        "text will help most",
+    ]
+    assert "note" not in tables.table(
+        ["word", "score", "note"], [("king", 0.5, "x" * 30)], width=20
+    )
+
+
 def test_a_table_wraps_what_is_too_long_and_counts_wide_letters() -> None:
     drawn = tables.table(["text", "n"], [["word " * 40, 3], ["東京", 12]], width=40)
     assert max(map(width_of, drawn.splitlines())) <= 40
