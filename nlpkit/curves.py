@@ -44,6 +44,7 @@ def draw_curves(curves: Curves, path: str) -> None:
     if flows:
         axes[1].set_xlabel("tokens back from the one that is predicted")
         axes[2].set_xlabel("step")
+        axes[2].xaxis.get_major_locator().set_params(integer=True)
         for panel in axes[1:]:
             panel.set_ylabel("gradient norm")
             panel.grid(alpha=0.3)
