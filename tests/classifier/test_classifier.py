@@ -409,6 +409,7 @@ def test_several_labels_are_read(tmp_path: Path) -> None:
         ("__label__a x\n__label__b z\ny\n", "line 3: no __label__"),
         ('{"text": "x", "label": "a"}\n{"text": 3}\n', "line 2: no text"),
         ('{"text": "x"}\n', "line 1: no label"),
+        ('{"text": "x", "label": 1.5}\n', "line 1: 1.5 is no label .*a text or a whole number"),
         ('{"text": "x"\n', "line 1: not JSON"),
     ],
 )

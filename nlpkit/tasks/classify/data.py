@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -268,7 +269,13 @@ def _read_records(
             marked = str(row.record.get("split", wanted[0])).strip().lower()
             if marked not in wanted and marked in (*TRAIN_SPLITS, *TEST_SPLITS):
                 continue
-            labels = _labels(row.record.get(key or ""), multi_label)
+            value = row.record.get(key or "")
+            labels = _labels(value, multi_label)
+            if labels is None and isinstance(value, float | dict):
+                raise NlpkitError(
+                    f"{block.source}: line {row.line}: {json.dumps(value)[:40]} is no label",
+                    hint="a text or a whole number, or `label_column` with another name",
+                )
             if key is None or labels is None or not isinstance(row.value, str):
                 shown = ", ".join(map(str, list(row.record)[:8]))
                 what = "text" if not isinstance(row.value, str) else "label"
