@@ -30,7 +30,7 @@ from nlpkit.models.kneser_ney_counts import Level, Scratch, count_levels
 from nlpkit.npy import read_array
 from nlpkit.schema import AGAIN
 
-HIGHEST_ORDER = 6
+HIGHEST_ORDER = 8
 _WORDS, _NODES = "words.npy", "nodes.npy"
 _FALLBACK = (0.5, 1.0, 1.5)  # discounts where a text is too small or too regular to tell
 _ROWS = 1 << 18
@@ -108,7 +108,7 @@ class Trie:
         """Map what ``write`` wrote; only a few pages are read until words are scored."""
         words = read_array(folder / _WORDS, "i4", 1)
         nodes = read_array(folder / _NODES, "i4", 2)
-        rising = all(low < high for low, high in itertools.pairwise(levels))
+        rising = all(low <= high for low, high in itertools.pairwise(levels))
         fits = (
             nodes.shape == (len(words) + 1, 4)
             and len(words) > vocab_size

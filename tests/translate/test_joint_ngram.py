@@ -255,6 +255,25 @@ def test_it_helps_a_network_that_learned_little(
     assert shown.splitlines() == with_it
 
 
+def test_once_the_weight_is_known_held_out_pairs_are_counted_too(
+    helped: tuple[TranslateRun, Translator],
+) -> None:
+    run, translator = helped
+    assert translator.joint is not None
+    held = (
+        [run.source.encode(pair.source) for pair in run.tuning],
+        [run.target.encode(pair.target) for pair in run.tuning],
+    )
+    sources, targets = ([row[:-1] for row in rows] for rows in (run.sources, run.targets))
+    less, whole = (
+        JointNgram.train([*sources, *more[0]], [*targets, *more[1]], len(run.target))
+        for more in (([], []), held)
+    )
+    assert less is not None
+    assert whole is not None
+    assert len(less.trie.words) < len(whole.trie.words) == len(translator.joint.trie.words)
+
+
 def test_the_first_of_the_best_is_the_answer_at_any_batch_size(
     helped: tuple[TranslateRun, Translator],
 ) -> None:

@@ -126,6 +126,7 @@ class TranslateRun(Run):
                 hint="`joint_ngram` no",
             )
         step = max(len(pairs) // _TUNED, min(_RARELY, len(pairs) // 10))
+        self._every_row = self.sources, self.targets
         self.sources = [row for number, row in enumerate(self.sources) if number % step]
         self.targets = [row for number, row in enumerate(self.targets) if number % step]
         return pairs[::step]
@@ -328,14 +329,22 @@ class TranslateRun(Run):
         return shown[self.settings.metric]
 
     def _learn_joint(self) -> JointNgram | None:
-        """The joint n-gram model of the pairs, if held-out ones say that it helps."""
+        """The joint n-gram model of all pairs, if one of the others helps with held-out ones."""
         if not self.tuning:
             return None
-        sources, targets = ([row[:-1] for row in rows] for rows in (self.sources, self.targets))
-        joint = JointNgram.train(sources, targets, len(self.target))
+        joint = self._count(self.sources, self.targets)
         if joint is not None:
             self.worth = choose_weight(joint, self.translator(), self.tuning)
-        return joint if joint is not None and joint.weight else None
+        if joint is None or not joint.weight:
+            return None
+        whole = self._count(*self._every_row)
+        if whole is not None:
+            whole.weight = joint.weight
+        return whole
+
+    def _count(self, *sides: list[list[int]]) -> JointNgram | None:
+        sources, targets = ([row[:-1] for row in rows] for rows in sides)
+        return JointNgram.train(sources, targets, len(self.target))
 
     def _described(self, measured: float | None, joint: JointNgram | None = None) -> Translator:
         translator = self.translator()
