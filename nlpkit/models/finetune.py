@@ -318,7 +318,7 @@ KINDS: dict[str, Any] = {one.kind: one for one in (BertEncoder, GptEncoder, Elmo
 
 
 def open_encoder(path: str | os.PathLike[str]) -> PretrainedEncoder:
-    """The encoder of a model folder: of nlpkit's BERT, ELMo or GPT, or of Hugging Face's BERT."""
+    """The encoder of a model folder of nlpkit: of a BERT, an ELMo or a GPT."""
     path = modeldir.find_model(path)
     file = Path(path) / modeldir.CONFIG
     if file.is_file() and "kind" not in (modeldir.read_json(file) or {}):
