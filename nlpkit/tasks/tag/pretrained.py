@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from nlpkit import modeldir, schema
-from nlpkit.errors import NlpkitError
+from nlpkit.errors import NlpkitError, with_article
 from nlpkit.models.finetune import PretrainedEncoder, read_encoder, read_tuned
 from nlpkit.models.finetune_words import WordStates
 from nlpkit.nn.encoder_config import within
@@ -122,7 +122,7 @@ class StatesTagger(Tagger):
         self._nothing = self.encoder.first(np.zeros((1, size), np.float32))
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, beside a {self.states.encoder.kind}>"
+        return f"{super().__repr__()[:-1]}, beside {with_article(self.states.encoder.kind)}>"
 
     def describe(self) -> dict[str, Any]:
         """What ``config.json`` must say of the model."""

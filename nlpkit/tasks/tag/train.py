@@ -13,7 +13,7 @@ from torch import nn
 
 from nlpkit import modeldir
 from nlpkit.device import check_training_memory, seeded
-from nlpkit.errors import NlpkitError, UsageError, plural
+from nlpkit.errors import NlpkitError, UsageError, plural, with_article
 from nlpkit.metrics.spans import score_tags
 from nlpkit.models.finetune import PretrainedEncoder
 from nlpkit.models.finetune_rates import layer_rates, parse_freeze
@@ -230,7 +230,9 @@ class TaggerRun(AnyTaggerRun):
         if self.states is not None:
             encoder = self.states.encoder
             stages = len(encoder.stages())
-            parts[-1] += f"; beside a {encoder.kind}, {frozen} of {stages} stages frozen"
+            parts[-1] += (
+                f"; beside {with_article(encoder.kind)}, {frozen} of {stages} stages frozen"
+            )
         return ", ".join(parts)
 
     def _optimizers(self) -> list[torch.optim.Optimizer]:
