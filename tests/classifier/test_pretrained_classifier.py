@@ -217,9 +217,12 @@ def test_packed_weights_change_nothing() -> None:
 
 def test_long_texts_are_cut_and_counted() -> None:
     encoder = BertEncoder(tiny_bert(["a"], block_size=12))
-    many = [Example("a " * 40, ("x",)), Example("a", ("y",))]
+    many = [Example("a " * 40, ("x",)), Example("a", ("y",)), Example(" ", ("y",))]
     run = PretrainedRun(many, encoder, TextTuning(epochs=1))
-    assert run.warnings() == ["1 texts are longer than the encoder reads, and are cut"]
+    assert run.warnings() == [
+        "1 of 3 texts are empty: they teach nothing",
+        "1 of 3 texts are longer than the encoder reads, and are cut",
+    ]
     reading, _ = encoder.fit_room([5] * 20, [6] * 3)
     assert len(reading.ids) == 12
     assert reading.ids.count(6) == 3, "the longer text is cut"

@@ -152,6 +152,12 @@ def test_predicting_leaves_torch_alone(folder: Path) -> None:
     assert done.stdout.endswith(b"\n\n")
 
 
+def test_empty_texts_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("label,text\na,good day\nb,\na,good night\nb,  \nb,bad day\n")
+    train = ["train", str(tmp_path / "t.csv"), "--threads", "1", "-o", str(tmp_path / "m")]
+    assert "warning: 2 of 5 texts are empty: they teach nothing\n" in run(*train).stderr
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

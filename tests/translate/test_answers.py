@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 import torch
@@ -22,9 +23,9 @@ from nlpkit.tasks.translate.train import TranslateRun
 LONGEST = 30  # tokens of the small models
 
 
-def endless(kind: str) -> Translator:
+def endless(kind: str, **changes: object) -> Translator:
     """A translator that never ends an answer by itself."""
-    model = small_model(kind, output_bias=True)
+    model = small_model(kind, output_bias=True, **changes)
     source, target = make_codec(["a b c d e f g h"], "word"), make_codec(["s t u v w x y"], "word")
     with torch.no_grad():
         assert model.head_bias is not None
@@ -92,6 +93,15 @@ def test_an_unknown_word_becomes_the_one_that_is_looked_at() -> None:
         "hola Wozzeck",
     ]
     assert "zorbalu" not in translator.translate(texts)[0]  # and not if it is not asked for
+
+
+@pytest.mark.parametrize("asked", [{"copy_unknown": True}, {"coverage": 0.2}], ids=str)
+def test_what_needs_attention_is_refused_without_it(asked: dict[str, Any]) -> None:
+    settings = PredictSettings(max_length=1.0, **asked)
+    with pytest.raises(NlpkitError, match=f"`{next(iter(asked))}` needs attention"):
+        endless("gru", attention="none").predict(["a b"], settings)
+    for kind in ("gru", "transformer"):
+        assert endless(kind).predict(["a b"], settings)
 
 
 def test_a_term_whose_subwords_are_never_written_is_spelled() -> None:

@@ -104,9 +104,9 @@ class PretrainedRun(AnyClassifierRun):
 
     def warnings(self) -> list[str]:
         """What the user should know before training."""
-        if not self.cut:
-            return []
-        return [f"{self.cut:,} texts are longer than the encoder reads, and are cut"]
+        texts = plural(len(self.examples), "text")
+        cut = [f"{self.cut:,} of {texts} are longer than the encoder reads, and are cut"]
+        return [*super().warnings(), *(cut if self.cut else [])]
 
     def _loss(self, number: int) -> tuple[Tensor, int]:
         batch = self._batches[number]

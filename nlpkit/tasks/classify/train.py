@@ -61,6 +61,13 @@ class AnyClassifierRun(Run):
             return float(((found >= 0.5) != (right > 0)).any(axis=1).mean())
         return float((right[np.arange(len(right)), found.argmax(axis=1)] == 0).mean())
 
+    def warnings(self) -> list[str]:
+        """What the user should know before training: texts without a word."""
+        empty = sum(not example.joined.strip() for example in self.examples)
+        if not empty:
+            return []
+        return [f"{empty:,} of {plural(len(self.examples), 'text')} are empty: they teach nothing"]
+
     def dev_error(self) -> float | None:
         """The error of the model that is kept, if texts were held out."""
         return self.trainer.counters.best_loss
@@ -224,7 +231,7 @@ class ClassifierRun(AnyClassifierRun):
 
     def warnings(self) -> list[str]:
         """What stands in the way of learning: one label, or texts without words in common."""
-        found = []
+        found = super().warnings()
         if len(self.labels) == 1:
             found.append("the data has one label only: every text will get it")
         share = self.unfamiliar()

@@ -201,6 +201,11 @@ class Translator(modeldir.Model):
                 f"`nbest` {settings.nbest} is more than `beams` {settings.beams}",
                 hint=f"`beams` {settings.nbest}",
             )
+        shape = self.model.settings
+        if shape.model != "transformer" and shape.attention == "none":
+            asked = [name for name in ("coverage", "copy_unknown") if getattr(settings, name)]
+            if asked:
+                raise NlpkitError(f"`{asked[0]}` needs attention, and this model has none")
         self.model.eval()
         rows = self.encode_sources(texts)
         self._make_fast(sum(map(len, rows)))
