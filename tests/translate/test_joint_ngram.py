@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from nlpkit.generate.beam import Hypothesis
 from nlpkit.models import joint_ngram
 from nlpkit.models.joint_ngram import MOST, NEVER, JointNgram
 from nlpkit.tasks.translate.data import Pair
-from nlpkit.tasks.translate.model import Translator
+from nlpkit.tasks.translate.model import Answer, Translator
 from nlpkit.tasks.translate.rerank import choose_weight, rerank
 from nlpkit.tasks.translate.settings import PredictSettings, TranslateSettings
 from nlpkit.tasks.translate.train import TranslateRun
@@ -253,6 +254,25 @@ def test_it_helps_a_network_that_learned_little(
     translator.save(path)
     shown = warm.ok(tmp_path, "seq2seq", "predict", str(path), input="\n".join(texts) + "\n")
     assert shown.splitlines() == with_it
+
+
+@pytest.mark.parametrize(("won", "lost", "used"), [(12, 10, True), (10, 12, True), (10, 30, False)])
+def test_it_is_left_out_where_it_loses_more_than_chance_would(
+    won: int, lost: int, used: bool
+) -> None:
+    """Most answers are right already, and more surely so with counts, which give them weight."""
+    network = [-0.1] * won + [0.1] * (lost + 200)  # by how much what is right is ahead
+    counts = [1.0] * won + [-1.0] * lost + [1.0] * 200
+    translator, joint = Mock(), Mock()
+    translator.length_penalty.return_value = 0.0
+    translator.encode_sources.return_value = [[4, 2]] * len(network)
+    translator.predict.return_value = [
+        [Answer("right", ahead, ahead, [5]), Answer("wrong", 0.0, 0.0, [6])] for ahead in network
+    ]
+    joint.score.return_value = np.array([log for ahead in counts for log in (ahead, 0.0)])
+    shares = choose_weight(joint, translator, [Pair("a", "right")] * len(network))
+    assert (joint.weight > 0) == used
+    assert shares == pytest.approx([1 - won / len(network), 1 - lost / len(network)])
 
 
 def test_once_the_weight_is_known_held_out_pairs_are_counted_too(

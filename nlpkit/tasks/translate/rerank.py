@@ -6,6 +6,7 @@ they weigh is decided by held-out pairs, where it may turn out that they are wor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -49,9 +50,9 @@ def choose_weight(
     """Give the model the weight that makes held-out targets likeliest among their hypotheses.
 
     Hypotheses share the probability softmax(s (log p + weight log q)), with s what fits best, too:
-    that wavers less from one set of pairs to the next than counting which targets come first. No
-    more of these may be lost than without the model, or it weighs nothing. The share of targets
-    that come first is given for no weight and for this one.
+    that wavers less from one set of pairs to the next than counting which targets come first. The
+    model weighs nothing if it loses more of these than it wins by a standard error. The share of
+    targets that come first is given for no weight and for this one.
     """
     from nlpkit.tasks.translate.settings import PredictSettings
 
@@ -75,8 +76,9 @@ def choose_weight(
     }
     weight = max(fits, key=lambda pair: fits[pair])[0]
     none, some = (_come_first(network + one * counts, right) for one in (0.0, weight))
-    joint.weight = weight if some > none else 0.0
-    return none, some
+    won, lost = (some & ~none).sum(), (none & ~some).sum()
+    joint.weight = weight if lost - won < math.sqrt(won + lost) else 0.0
+    return float(none.mean()), float(some.mean())
 
 
 def _log_likelihood(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
@@ -86,9 +88,10 @@ def _log_likelihood(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> fl
     return float(np.where(right, scores, NOWHERE).max(axis=1, initial=NOWHERE).sum() - total.sum())
 
 
-def _come_first(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """The share of rows (N, B) whose highest score is right."""
-    return float(right[np.arange(len(right)), scores.argmax(axis=1)].mean())
+def _come_first(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which rows (N, B) have what is right at their highest score."""
+    found: NDArray[np.bool_] = right[np.arange(len(right)), scores.argmax(axis=1)]
+    return found
 
 
 def _score(
