@@ -133,7 +133,7 @@ def bench_speed(options: argparse.Namespace, folder: Path) -> None:
     tuned = str(folder / "tuned.model")
     learn = nlpkit_command("classify", "train", str(train), "-o", tuned, "--pretrained", ours)
     learn += ["-q", "--force", "--threads", "1"]
-    predict = nlpkit_command("classify", "predict", tuned)
+    predict = nlpkit_command("classify", "predict", tuned, "--threads", "1")
     run([*learn, "--max-iters", "1"])
     texts = [example.text + "\n" for example in read_examples(str(test))][: options.texts]
     some_test, count = folder / "some.tsv", options.steps
