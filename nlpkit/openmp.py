@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
@@ -22,6 +24,7 @@ from nlpkit.parallel import available_cores
 _SCHEDSTAT = Path("/proc/thread-self/schedstat")  # of Linux: ns running, ns queueing, time slices
 BUSY = 0.10  # share of the time spent queueing from which on the machine counts as busy
 IDLE = 0.03  # and below which it no longer does
+T = TypeVar("T")
 _PARALLEL_SIZE = 1 << 17  # elements from which on torch uses all its threads
 
 
@@ -101,3 +104,15 @@ class CoreSharing:
         for thread in self._parked:
             thread.join()
         self._parked.clear()
+
+
+def sharing_cores(batches: Iterable[T]) -> Iterator[T]:
+    """The batches, with a look at the cores before each.
+
+    >>> list(sharing_cores([1, 2]))
+    [1, 2]
+    """
+    with CoreSharing() as cores:
+        for batch in batches:
+            cores.check()
+            yield batch

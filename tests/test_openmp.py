@@ -12,8 +12,11 @@ import torch
 from nlpkit import openmp
 from nlpkit.generate.loop import generate
 from nlpkit.generate.sampling import SamplingSettings
+from nlpkit.models import finetune_states
 from nlpkit.models.build import ModelSettings, build_model
-from nlpkit.openmp import CoreSharing
+from nlpkit.models.finetune import PretrainedEncoder, Reading
+from nlpkit.models.finetune_states import padded_batches
+from nlpkit.openmp import CoreSharing, sharing_cores
 
 SECOND = 10**9
 
@@ -108,3 +111,32 @@ def test_a_model_that_writes_shares_the_cores_too(scheduler: list[tuple[int, int
     assert threading.active_count() > threads
     steps.close()
     assert threading.active_count() == threads
+
+
+def test_batches_share_the_cores_until_the_last_one_or_the_one_that_failed(
+    scheduler: list[tuple[int, int]],
+) -> None:
+    threads = threading.active_count()
+    scheduler += [(SECOND, SECOND)] * 2
+    batches = sharing_cores(["a", "b"])
+    assert next(batches) == "a"
+    assert threading.active_count() > threads
+    assert list(batches) == ["b"]
+    assert threading.active_count() == threads
+    scheduler.append((SECOND, SECOND))
+    failing = sharing_cores([1])
+    next(failing)
+    with pytest.raises(RuntimeError):
+        failing.throw(RuntimeError)  # type: ignore[attr-defined]
+    assert threading.active_count() == threads
+
+
+def test_an_encoder_looks_at_the_cores_before_each_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[CoreSharing] = []
+    monkeypatch.setattr(CoreSharing, "check", lambda cores: looks.append(cores))
+    monkeypatch.setattr(finetune_states, "BATCH_TOKENS", 4)
+    readings = [Reading([4] * 4, [0] * 4) for _ in range(3)]
+    encoder = PretrainedEncoder()
+    batches = padded_batches(encoder, readings, torch.device("cpu"))
+    assert [rows.tolist() for rows, *_ in batches] == [[0], [1], [2]]
+    assert len(looks) == 3

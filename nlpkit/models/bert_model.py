@@ -19,6 +19,7 @@ from nlpkit import modeldir, registry, schema
 from nlpkit.errors import NlpkitError
 from nlpkit.models.bert import Bert
 from nlpkit.models.bert_settings import BertSettings, Pooling
+from nlpkit.openmp import sharing_cores
 from nlpkit.text.codec import save_codec
 from nlpkit.text.wordpiece import TOKENIZER, WordPiece
 from nlpkit.training.batches import Ragged, plan
@@ -126,7 +127,7 @@ class BertModel(modeldir.Model):
         self.model.eval()
         ids = Ragged(rows)
         kinds_of_ids = None if segments is None or self.model.segment is None else Ragged(segments)
-        for batch in plan(ids.lengths, batch_tokens):
+        for batch in sharing_cores(plan(ids.lengths, batch_tokens)):
             idx, inside = ids.pad(batch, self.codec.pad_id).tensors(self.device)
             kinds = None
             if kinds_of_ids is not None:

@@ -17,6 +17,7 @@ from nlpkit import modeldir, registry, schema
 from nlpkit.errors import NlpkitError
 from nlpkit.models.elmo import Elmo, ElmoArchitecture, SentenceBatch
 from nlpkit.nn.projected_lstm import LstmState
+from nlpkit.openmp import sharing_cores
 from nlpkit.text.vocab import UNK, Vocab
 from nlpkit.text.word_bytes import boundary_rows, word_rows
 from nlpkit.training.batches import plan
@@ -106,7 +107,8 @@ class ElmoModel(modeldir.Model):
 
     def _embed(self, sentences: list[Sequence[str]], batch_tokens: int) -> list[Floats]:
         found: dict[int, Floats] = {}
-        for rows in plan([len(sentence) + 2 for sentence in sentences], batch_tokens):
+        lengths = [len(sentence) + 2 for sentence in sentences]
+        for rows in sharing_cores(plan(lengths, batch_tokens)):
             layers, _ = self.model(self.batch([sentences[row] for row in rows]))
             for place, row in enumerate(rows.tolist()):
                 found[row] = layers[:, place, 1 : 1 + len(sentences[row])].cpu().numpy()

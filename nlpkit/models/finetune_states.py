@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nlpkit.memory import check_memory
 from nlpkit.models.finetune import PretrainedEncoder, Reading
+from nlpkit.openmp import sharing_cores
 from nlpkit.training.batches import Ragged, plan
 
 BATCH_TOKENS = 512  # what fits into the caches of a core: more is slower
@@ -22,7 +23,7 @@ def padded_batches(
     """Readings of like length together: which rows, ids, segments and mask, (B, T) each."""
     ids = Ragged([reading.ids for reading in readings])
     segments = Ragged([reading.segments for reading in readings])
-    for rows in plan(ids.lengths, BATCH_TOKENS):
+    for rows in sharing_cores(plan(ids.lengths, BATCH_TOKENS)):
         idx, mask = ids.pad(rows, encoder.pad_id).tensors(device)
         yield rows, idx, segments.pad(rows).tensors(device)[0], mask
 

@@ -19,6 +19,7 @@ from nlpkit.models.finetune import PretrainedEncoder, Reading
 from nlpkit.models.finetune_states import CachedStates, room_for_states
 from nlpkit.nn.encoder import Encoded
 from nlpkit.nn.layer_mix import LayerMix
+from nlpkit.openmp import sharing_cores
 from nlpkit.training.batches import Ragged, plan
 
 BATCH_TOKENS = 1024
@@ -178,7 +179,7 @@ class WordStates(nn.Module):
     ) -> Iterator[tuple[int, Tensor]]:
         """For each reading, by number, the layers of its words (L, W, C)."""
         columns = WordColumns(readings)
-        for rows in plan(columns.ids.lengths, BATCH_TOKENS):
+        for rows in sharing_cores(plan(columns.ids.lengths, BATCH_TOKENS)):
             layers = self.layers_of(*columns.tensors(rows, self.encoder.pad_id, device))
             for place, row in enumerate(rows.tolist()):
                 yield row, layers[:, place, : len(readings[row].places)]

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from nlpkit import modeldir, registry, schema
 from nlpkit.errors import NlpkitError
 from nlpkit.models.finetune import BertEncoder, PretrainedEncoder, read_encoder
+from nlpkit.openmp import sharing_cores
 from nlpkit.tasks.qa.settings import QaSettings
 from nlpkit.tasks.qa.windows import Window, make_windows
 from nlpkit.text.wordpiece import WordPiece
@@ -150,7 +151,7 @@ class QaModel(modeldir.Model):
         ids = Ragged([window.ids for window in windows])
         segments = Ragged([window.segments for window in windows])
         device = self.network.ends.weight.device
-        for rows in plan(ids.lengths, BATCH_TOKENS):
+        for rows in sharing_cores(plan(ids.lengths, BATCH_TOKENS)):
             idx, mask = ids.pad(rows, self.codec.pad_id).tensors(device)
             kinds, _ = segments.pad(rows).tensors(device)
             starts, ends = self.network(idx, kinds, mask)

@@ -20,7 +20,7 @@ from nlpkit.generate.targets import sample_targets
 from nlpkit.models.joint_ngram import JointNgram
 from nlpkit.models.seq2seq import EncoderDecoder, Memory
 from nlpkit.models.seq2seq_settings import END, PAD, UNKNOWN, Seq2SeqArchitecture
-from nlpkit.openmp import CoreSharing
+from nlpkit.openmp import sharing_cores
 from nlpkit.tasks.translate.codecs import SideCodec
 from nlpkit.tasks.translate.data import Pair
 from nlpkit.tasks.translate.loops import cut_loops
@@ -212,23 +212,21 @@ class Translator(modeldir.Model):
         full = [number for number, row in enumerate(rows) if len(row) > 1]  # more than the end
         answers: list[list[Answer]] = [[Answer("", 0.0, 0.0, [])] for _ in rows]
         lengths = [len(rows[number]) for number in full]
-        with CoreSharing() as cores:
-            for group in plan(lengths, tokens=1 << 40, most_rows=settings.batch_size):
-                cores.check()
-                numbers = [full[place] for place in group]
-                found = self._search(
-                    [rows[n] for n in numbers],
-                    [texts[n] for n in numbers],
-                    [first + n for n in numbers],
-                    settings,
-                    terms,
-                    look,
-                )
-                for number, hypotheses in zip(numbers, found, strict=True):
-                    answers[number] = [
-                        self._answer(texts[number], one, settings)
-                        for one in hypotheses[: settings.nbest]
-                    ]
+        for group in sharing_cores(plan(lengths, tokens=1 << 40, most_rows=settings.batch_size)):
+            numbers = [full[place] for place in group]
+            found = self._search(
+                [rows[n] for n in numbers],
+                [texts[n] for n in numbers],
+                [first + n for n in numbers],
+                settings,
+                terms,
+                look,
+            )
+            for number, hypotheses in zip(numbers, found, strict=True):
+                answers[number] = [
+                    self._answer(texts[number], one, settings)
+                    for one in hypotheses[: settings.nbest]
+                ]
         return answers
 
     def _make_fast(self, tokens: int) -> None:
