@@ -29,7 +29,7 @@ def export_bert(bert: BertModel, folder: str | os.PathLike[str]) -> None:
     if settings.recipe != "bert" or settings.activation not in ACTIVATIONS.values():
         raise NlpkitError(
             "this model is not of BERT's kind, which is all that form can hold",
-            hint="a model of nlpkit bert train --recipe bert, or imported",
+            hint="a model that was imported, or trained with recipe bert",
         )
     kind = "bert" if settings.segments else "distilbert"
     check_export(folder)

@@ -310,8 +310,8 @@ def export_gpt2(gpt: GptModel, folder: str | os.PathLike[str]) -> None:
         if getattr(settings, name) != getattr(reference, name):
             raise NlpkitError(
                 f"this model is not of GPT-2's kind, which is all that form can hold ({name})",
-                hint="a model of nlpkit gpt train --recipe gpt2, or imported "
-                "(--size gpt2 means the sizes alone)",
+                hint="a model that was imported, or trained with recipe gpt2 "
+                "(size gpt2 means the sizes alone)",
             )
     if not isinstance(gpt.codec, Subwords):
         raise NlpkitError(

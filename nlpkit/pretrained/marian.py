@@ -254,7 +254,7 @@ def export_marian(translator: Translator, folder: str | os.PathLike[str]) -> Non
             raise NlpkitError(
                 f"this model is not of Marian's kind, which is all that form can hold "
                 f"({name} {getattr(shape, name)})",
-                hint="a model of nlpkit seq2seq train --model transformer --marian, or imported",
+                hint="a model that was imported, or trained as a transformer with marian",
             )
     tokens = translator.source.tokens
     if not isinstance(tokens, Subwords) or translator.source.features:

@@ -279,7 +279,7 @@ def test_max_time_counts_from_the_first_step(run: Run, monkeypatch: pytest.Monke
     monkeypatch.setattr(training.Trainer, "fit", slow_start)
     said = run("--max-time", "0.001")
     assert started == [0]
-    assert "steps only, too few to learn much (try: a longer --max-time" in said
+    assert re.search(r"\d steps? only, too few to learn much \(try: a longer --max-time", said)
     assert run.weights()
 
 
